@@ -55,7 +55,10 @@ def maximise_basis_evidence(model: GPModel) -> np.ndarray:
             )  # fmt: skip
             theta = density.coordinates.theta(x)[0]
             # values at frozen sites of their own do not compare
-            value = density.value(x, _NO_Z) if conjugate else _laplace_evidence(model, theta)
+            nearby = density.sites
+            value = (
+                density.value(x, _NO_Z) if conjugate else _laplace_evidence(model, theta, nearby)
+            )
             found.append((value, theta))
         except NumericalError as error:
             reason = error
@@ -70,19 +73,19 @@ def maximise_basis_evidence(model: GPModel) -> np.ndarray:
     return theta
 
 
-def _laplace_evidence(model: GPModel, theta: np.ndarray) -> float:
-    """Log evidence; -inf where the fit fails, so that a maximum counts where no other has a value."""
+def _laplace_evidence(model: GPModel, theta: np.ndarray, start: FrozenSites) -> float:
+    """Log evidence, from sites nearby; -inf where the fit fails: it counts where no other has a value."""
     try:
         if model.likelihood.log_concave:
-            return _evidence_at_mode(model, theta)
+            return _evidence_at_mode(model, theta, start)
         return laplace(model.at(theta)).log_evidence
     except NumericalError:
         return -np.inf
 
 
-def _evidence_at_mode(model: GPModel, theta: np.ndarray) -> float:
+def _evidence_at_mode(model: GPModel, theta: np.ndarray, start: FrozenSites) -> float:
     """That of `laplace` from products of the basis, without a matrix of n x m numbers."""
-    full, sites = model.full(theta), basis_sites(model, theta)
+    full, sites = model.full(theta), basis_sites(model, theta, start)
     design, (s, _), c = model.basis_design, model.basis.scales(full), model.mean_at(full)
     gram, shift = design.gram(sites.precision), sites.shift - c * sites.precision
     at = WeightPosterior(gram, design.pull_back(shift), s)

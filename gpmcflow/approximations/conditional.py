@@ -21,6 +21,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.models.linear_maps import solve
 from gpmcflow.models.marginal_likelihood import MarginalLikelihood
+from gpmcflow.models.weight_posterior import WeightPosterior
 
 FEWEST_DRAWS = 20
 LARGEST_SHARE = 1.0 / 3.0  # of a mean, that its largest hundredth of draws may carry
@@ -79,8 +80,13 @@ class Conditional(NamedTuple):
         return quantiles
 
     def response_quantiles(self, levels: Sequence[float]) -> np.ndarray | None:
-        """Exact quantiles of y (level, m) where to_eta(y) is a mixture of normals; None where it is y."""
+        """Exact quantiles of y (level, m) where to_eta(y) is a mixture of normals; None where it is y.
+
+        Of labels they are those of E[y | eta], which rises with eta.
+        """
         own = self.likelihoods[0]
+        if own.binary and len(self.likelihoods) == 1:
+            return own.conditional_mean(self.quantiles(levels))
         conjugate = all(each.conjugate and each.eta_of == own.eta_of for each in self.likelihoods)
         if not conjugate or own.eta_of == "y":
             return None
@@ -434,15 +440,15 @@ class BasisPredictor:
         Basis functions at new inputs, all coordinates, and the likelihood.
     coefficients:
         Weights w, or their means (draw, m).
-    root:
-        R of their covariance R R' (m, m), or None where they are known.
+    posterior:
+        Their Gaussian, or None where they are known.
     """
 
     designs: NewDesigns
     full: np.ndarray
     likelihood: Likelihood
     coefficients: np.ndarray
-    root: np.ndarray | None = None
+    posterior: WeightPosterior | None = None
     scales: np.ndarray = field(init=False)
 
     def __post_init__(self) -> None:
@@ -457,10 +463,8 @@ class BasisPredictor:
         """Means and variances at each of the coded inputs (m, p)."""
         design = self.designs.of(X_new)
         variance = design.unknown_variance(self.full)
-        if self.root is not None:
-            for rows, functions in design.rows():
-                spread = (functions * self.scales) @ self.root
-                variance[rows] += np.einsum("ij,ij->i", spread, spread)
+        if self.posterior:
+            variance += self.posterior.variances(design)
         mean = self._means(design)
         return Conditional(mean, np.broadcast_to(variance, mean.shape), [self.likelihood])
 
@@ -477,10 +481,9 @@ class BasisPredictor:
             covariance = np.diag(own)
         else:
             mean, covariance = mean @ average.T, (average * own) @ average.T
-        if self.root is not None:
-            spread = np.zeros((len(covariance), self.root.shape[1]))
-            for rows, functions in design.rows():
-                block = (functions * self.scales) @ self.root
+        if self.posterior:
+            spread = np.zeros((len(covariance), len(self.scales)))
+            for rows, block in self.posterior.spread(design):
                 if average is None:
                     spread[rows] = block
                 else:
@@ -490,13 +493,19 @@ class BasisPredictor:
 
     def draw(self, X_new: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
         """As `Predictor.draw`: draws of the weights, and one of each level that no weight tells."""
-        design, weights = self.designs.of(X_new), self.coefficients
-        if self.root is not None:
-            weights = weights + rng.standard_normal((n, self.root.shape[1])) @ self.root.T
-        eta = np.broadcast_to(self._means(design, weights), (n, design.n)).copy()
+        design = self.designs.of(X_new)
+        eta = np.broadcast_to(self._means(design, self.weights(rng, n)), (n, design.n)).copy()
         for block, rows, X in design.unknown:
             eta[:, rows] += block.unknown_draws(self.full, X, rng, n)
         return eta
+
+    def weights(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """Draws of the weights (n, m), or those that are known (draw, m)."""
+        if self.posterior is None:
+            return self.coefficients
+        return np.array(
+            [self.posterior.weights(z) for z in rng.standard_normal((n, len(self.scales)))]
+        )
 
     def _means(self, design: BasisDesign, weights: np.ndarray | None = None) -> np.ndarray:
         weights = self.coefficients if weights is None else weights
@@ -518,10 +527,8 @@ def basis_predictor(
     likelihood = designs.model.likelihood_at(full)
     if weights is not None:
         return BasisPredictor(designs, full, likelihood, weights)
-    if sites is not None:
-        mean, unit = sites.whitened_mean, np.eye(len(sites.whitened_mean))
-        root = solve_triangular(sites.whitened_factor, unit).T if np.any(sites.precision) else unit
-    else:
-        posterior = regression.posterior(full)
-        mean, root = posterior.mean, posterior.covariance_root()
-    return BasisPredictor(designs, full, likelihood, mean[None], root)
+    posterior = regression.posterior(full) if sites is None else sites.weight_posterior
+    if posterior is None:
+        s = designs.model.basis.scales(full)[0]
+        posterior = WeightPosterior.of_factor(sites.whitened_factor, sites.whitened_mean, s)
+    return BasisPredictor(designs, full, likelihood, posterior.mean[None], posterior)

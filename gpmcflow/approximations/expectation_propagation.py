@@ -142,7 +142,7 @@ def expectation_propagation(
     require_latent("expectation propagation", model)
     pin_blas()
     sweeps = _Sweeps(model, damping, tolerance, max_sweeps)
-    if model.design is None:
+    if model.direct:
         sweeps.run(_moments)
     sites, clipped = sweeps.run(GaussianSites)
     if sweeps.skipped:
@@ -163,7 +163,7 @@ def quick_fit(
     """
     pin_blas()
     sweeps = _Sweeps(model, damping, tolerance, MAX_SWEEPS, start)
-    moments, _ = sweeps.run(_moments if model.design is None else GaussianSites)
+    moments, _ = sweeps.run(_moments if model.direct else GaussianSites)
     mu, v = cavities(moments)
     return QuickFit(
         moments.precision, moments.shift, moments.residual, _log_evidence(moments, mu, v), mu, v

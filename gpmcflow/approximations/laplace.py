@@ -11,6 +11,7 @@ from gpmcflow.execution import pin_blas
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel, require_latent
 from gpmcflow.models.tempered import TemperedPath
+from gpmcflow.models.weight_model import WeightModel
 
 MAX_ITERATIONS = 100
 SHORTEST = (
@@ -72,16 +73,27 @@ def laplace(model: LatentGaussianModel) -> Laplace:
     log_likelihood = float(model.likelihood.log_density(eta[None], model.y)[0])
     if model.likelihood.log_concave:
         return Laplace(sites, log_likelihood + sites.log_peak, iterations)
-    U, W = model.predictor_factor, -model.likelihood.derivatives(eta, model.y)[2]
-    try:
-        factor = np.linalg.cholesky(np.eye(model.dim) + U.T @ (W[:, None] * U))
-    except np.linalg.LinAlgError:
+    W = -model.likelihood.derivatives(eta, model.y)[2]
+    half_log_det = _half_log_det(model, W)
+    if not np.isfinite(half_log_det):
         raise NumericalError(
             f"Laplace: the {model.likelihood.name} likelihood leaves a curvature that is not positive "
             "definite at the mode, so no Gaussian fits there; take EP"
-        ) from None
-    evidence = log_likelihood - 0.5 * float(xi @ xi) - float(np.log(np.diag(factor)).sum())
+        )
+    evidence = log_likelihood - 0.5 * float(xi @ xi) - half_log_det
     return Laplace(sites, evidence, iterations)
+
+
+def _half_log_det(model: LatentGaussianModel, W: np.ndarray) -> float:
+    """log |I + U' diag(W) U| / 2, nan where it is not positive definite."""
+    if isinstance(model, WeightModel):
+        return model.posterior(W, np.zeros_like(W)).log_det
+    U = model.predictor_factor
+    try:
+        factor = np.linalg.cholesky(np.eye(model.dim) + U.T @ (W[:, None] * U))
+    except np.linalg.LinAlgError:
+        return np.nan
+    return float(np.log(np.diag(factor)).sum())
 
 
 def tempered_mode(
@@ -108,7 +120,7 @@ def tempered_mode(
         sites = GaussianSites(model, precision, first + precision * eta)
         direction = sites.whitened_mean - xi
         # twice the ascent the step promises, until it is rounding; that of the objective may be larger
-        promise, before = float(np.square(direction @ sites.whitened_factor).sum()), promise
+        promise, before = sites.squared_length(direction), promise
         converged = promise < TOLERANCE or before <= promise < ROUNDING
         step = 1.0
         while True:

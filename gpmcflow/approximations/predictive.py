@@ -48,8 +48,9 @@ def predictive(
     scale = units_product(eta.likelihoods[0])
     spread = eta.variance.mean(0) + eta.mean.var(0)  # within draws, and between them
     over, mean = ("quantile", "new_case"), scale * eta.mean_response()
-    exact = eta.response_quantiles(quantiles)
-    simulated = np.quantile(response, quantiles, axis=0, method="inverted_cdf")
+    of_response = eta.response_quantiles(quantiles)
+    if of_response is None:
+        of_response = np.quantile(response, quantiles, axis=0, method="inverted_cdf")
     of_classes: dict[str, Any] = {}
     if (probabilities := eta.class_probabilities()) is not None:
         of_classes["response_probability"] = (("class", "new_case"), probabilities)
@@ -63,7 +64,7 @@ def predictive(
                 "new_case",
                 np.where(np.isnan(mean) | (not has_sd), np.nan, response.std(0)),
             ),
-            "response_quantile": (over, simulated if exact is None else exact),
+            "response_quantile": (over, of_response),
             **of_classes,
         },
         {"new_case": np.arange(m), "quantile": list(quantiles), **_classes(eta.likelihoods[0])},

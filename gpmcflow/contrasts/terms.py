@@ -101,10 +101,7 @@ def _of_basis(
 ) -> TermDraws:
     basis = predictor.model.basis
     assert basis is not None
-    means = weights = predictor.coefficients
-    if predictor.root is not None:
-        root = predictor.root
-        weights = means + rng.standard_normal((n, root.shape[1])) @ root.T
+    means, weights = predictor.coefficients, predictor.weights(rng, n)
     mean, values = [], []
     for term, X in requests:
         design, of_term = predictor.designs.of(X), np.zeros(basis.size)

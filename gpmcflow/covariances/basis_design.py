@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,82 +11,101 @@ from gpmcflow.covariances.basis_blocks import (
     BasisBlocks,
     Block,
     EigenBlock,
+    LevelBlock,
 )
+from gpmcflow.covariances.level_products import add_outer, add_products, add_sums
 from gpmcflow.covariances.sine_series import TILE, SineSeries
-from gpmcflow.numerics.code_cache import compiled
-
-# Symmetric matrices that are diagonal but for some rows and columns: Phi' W Phi with indicators.
 
 
 class ArrowMatrix(NamedTuple):
-    """[[diag(d), E'], [E, F]], the first block at places ``tips``, the second at ``rest`` of m in all.
+    """A symmetric matrix that is a block for each level beside some rows and columns: Phi' W Phi with levels.
 
-    With no tips it is a full matrix.
+    [[diag(D_1, .., D_L), E'], [E, F]], the first part at places ``tips``, level by level, the second at
+    ``rest``. With no tips it is a full matrix.
     """
 
-    tips: np.ndarray  #: (L,)
-    rest: np.ndarray  #: (k,)
-    d: np.ndarray  #: (L,)
-    E: np.ndarray  #: (k, L)
-    F: np.ndarray  #: (k, k)
+    tips: np.ndarray  #: (L k,)
+    rest: np.ndarray  #: (r,)
+    D: np.ndarray  #: (L, k, k)
+    E: np.ndarray  #: (r, L k)
+    F: np.ndarray  #: (r, r)
+
+    @classmethod
+    def full(cls, F: np.ndarray) -> ArrowMatrix:
+        """A matrix (m, m) without levels."""
+        m = len(F)
+        return cls(np.arange(0), np.arange(m), np.empty((0, 1, 1)), np.empty((m, 0)), F)
 
     def dot(self, v: np.ndarray) -> np.ndarray:
         """Its product with v (m,)."""
         a, b = v[self.tips], v[self.rest]
         out = np.empty(len(v))
-        out[self.tips] = self.d * a + b @ self.E
+        out[self.tips] = by_level(self.D, a) + b @ self.E
         out[self.rest] = self.E @ a + self.F @ b
         return out
 
     def scaled(self, factor: float) -> ArrowMatrix:
         """The matrix times a number."""
-        return self._replace(d=factor * self.d, E=factor * self.E, F=factor * self.F)
+        return self._replace(D=factor * self.D, E=factor * self.E, F=factor * self.F)
 
     def dense(self) -> np.ndarray:
         """All of it (m, m)."""
         out = np.zeros((len(self.tips) + len(self.rest),) * 2)
-        out[self.tips, self.tips] = self.d
+        for own, D in zip(self.tips.reshape(self.D.shape[:2]), self.D, strict=True):
+            out[np.ix_(own, own)] = D
         out[np.ix_(self.rest, self.tips)], out[np.ix_(self.tips, self.rest)] = self.E, self.E.T
         out[np.ix_(self.rest, self.rest)] = self.F
         return out
 
 
-WIDE = 8  # functions of each level from which their blocks are made one by one
-
-# The columns of a basis at inputs, and products with them, without a matrix of n x m numbers.
-#
-# Eigenfunctions are sums of sines by recurrence (`SineSeries`), indicators of levels whole numbers;
-# slopes, intercepts and waves are columns.
+def by_level(matrices: np.ndarray, X: np.ndarray, transposed: bool = False) -> np.ndarray:
+    """M_l x_l, or M_l' x_l, of x = (x_1, .., x_L) in the rows of X (.., L k), ``matrices`` (L, k, k)."""
+    if matrices.shape[1] == 1:
+        return X * matrices.ravel()
+    L, k, _ = matrices.shape
+    out = np.empty(X.shape)
+    rows, found = (each.reshape(-1, L, k).transpose(1, 0, 2) for each in (X, out))
+    np.matmul(rows, matrices if transposed else matrices.transpose(0, 2, 1), out=found)
+    return out
 
 
 class _Levels(NamedTuple):
     """Columns that are 0 but for the rows of one level: indicators times numbers of each row."""
 
-    own: slice  #: their places among all columns
-    codes: np.ndarray  #: (n,), ``size`` for another level
-    size: int
-    multipliers: np.ndarray  #: (n, k): k columns of each level, one after another
+    places: np.ndarray  #: theirs among all columns (L, k)
+    codes: np.ndarray  #: (n,), L for another level
+    multipliers: np.ndarray  #: (n, k): k columns of each level
 
     def multiply(self, coefficients: np.ndarray, out: np.ndarray) -> None:
-        width = self.multipliers.shape[1]
-        of_level = np.zeros((self.size + 1, width))  # 0 for a level that is not among them
-        of_level[: self.size] = coefficients[self.own].reshape(-1, width)
-        for k in range(width):
-            out += self.multipliers[:, k] * of_level[self.codes, k]
+        of_level = np.zeros((len(self.places) + 1, self.places.shape[1]))  # 0 for another level
+        of_level[:-1] = coefficients[self.places]
+        add_products(self.codes, self.multipliers, of_level, out)
 
     def pull_back(self, v: np.ndarray, out: np.ndarray) -> None:
-        own = out[self.own].reshape(self.size, -1)
-        for k, column in enumerate(self.multipliers.T):
-            sums = np.bincount(self.codes, weights=v * column, minlength=self.size)
-            own[:, k] = sums[: self.size]
+        sums = np.zeros((len(self.places) + 1, self.places.shape[1]))
+        add_sums(self.codes, self.multipliers, v, sums)
+        out[self.places] = sums[:-1]
 
     def matrix(self, rows: slice) -> np.ndarray:
-        is_level = self.codes[rows, None] == np.arange(self.size)
+        is_level = self.codes[rows, None] == np.arange(len(self.places))
         return (is_level[:, :, None] * self.multipliers[rows, None, :]).reshape(len(is_level), -1)
+
+
+class TipRows(NamedTuple):
+    """A tile of rows of a design, in the parts of its `ArrowMatrix`."""
+
+    rows: slice
+    codes: np.ndarray  #: level of each row (b,), L for another one
+    tips: np.ndarray  #: columns of its level (b, k)
+    rest: np.ndarray  #: the other columns (b, r)
 
 
 class BasisDesign:
     """Phi (n, m) at the rows of X (n, p): products with it, its transpose, and Phi' W Phi.
+
+    Eigenfunctions are sums of sines by recurrence (`SineSeries`), indicators of levels whole numbers; slopes,
+    intercepts and waves are columns. Terms of the same levels, such as an intercept and a slope of each
+    group, are one set of levels. Of several sets the one that saves most is the tips of the `ArrowMatrix`.
 
     ``unknown`` holds (block, rows, X of these) that a block says nothing of, as they lie outside its box or
     are of another level. Its columns are 0 there.
@@ -96,13 +115,14 @@ class BasisDesign:
         self.n, self.m = len(X), blocks.size
         self.unknown: list[tuple[Block, np.ndarray, np.ndarray]] = []
         self._series: list[tuple[slice, SineSeries]] = []
-        self._levels: list[_Levels] = []
+        same: dict[tuple, list[tuple[LevelBlock, Block, slice]]] = {}
         places, columns = [], []
         for block, own in zip(blocks.blocks, blocks.slices, strict=True):
             if (rows := block.unknown(X)).any():
                 self.unknown.append((block, rows, X[rows]))
             if levels := block.indicators:
-                self._levels.append(_Levels(own, levels.codes(X), levels.size, block.values(X)))
+                key = levels.columns, levels.levels.tobytes()
+                same.setdefault(key, []).append((levels, block, own))
             elif isinstance(block, EigenBlock):
                 self._series.append((own, block.functions(X)))
             else:
@@ -110,6 +130,20 @@ class BasisDesign:
                 columns.append(block.values(X))
         self._places = np.array(places, dtype=int)
         self._columns = np.hstack(columns) if columns else np.empty((self.n, 0))
+        self._levels = [_levels_of(terms, X) for terms in same.values()]
+        self._tips = self._cheapest_tips()
+        tips = np.arange(0) if self._tips is None else self._tips.places
+        self._rest = np.setdiff1d(np.arange(self.m), tips)
+
+    def _cheapest_tips(self) -> _Levels | None:
+        """Levels whose blocks save the most of the m^3 that a factor of a full matrix takes."""
+
+        def cost(levels: _Levels) -> int:
+            (L, k), m = levels.places.shape, self.m
+            return L * k**3 + (m - L * k) ** 2 * m
+
+        best = min(self._levels, key=cost, default=None)
+        return best if best is not None and cost(best) < self.m**3 else None
 
     def multiply(self, coefficients: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Phi b into ``out`` (n,), b (m,)."""
@@ -131,75 +165,30 @@ class BasisDesign:
         return out
 
     def gram(self, weights: np.ndarray) -> ArrowMatrix:
-        """Phi' diag(weights) Phi, a tile of rows at a time; the term of most levels is the diagonal block.
+        """Phi' diag(weights) Phi, a tile of rows at a time."""
+        tips = np.empty((0, 1), dtype=int) if self._tips is None else self._tips.places
+        (L, k), r = tips.shape, len(self._rest)
+        of_levels, F = np.zeros((L, k, r + k)), np.zeros((r, r))
+        for tile in self.tip_rows() if weights.any() else ():
+            weighted = weights[tile.rows, None] * np.hstack([tile.rest, tile.tips])
+            F += tile.rest.T @ weighted[:, :r]
+            if L:
+                add_outer(tile.codes, tile.tips, weighted, of_levels)
+        E = np.ascontiguousarray(of_levels[:, :, :r].reshape(L * k, r).T)
+        return ArrowMatrix(tips.ravel(), self._rest, of_levels[:, :, r:].copy(), E, F)
 
-        Of a term with many functions of each level, such as a curve, only the blocks of its levels are made.
-        """
-        alone = [levels for levels in self._levels if levels.multipliers.shape[1] == 1]
-        most = max(alone, key=lambda levels: levels.size, default=None)
-        wide = max(self._levels, key=lambda levels: levels.multipliers.shape[1], default=None)
-        width = 0 if wide is None else wide.multipliers.shape[1]
-        if width >= WIDE and (most is None or most.size <= wide.size * width):
-            return self._gram_by_level(weights, wide)
-        tips = np.arange(0) if most is None else np.arange(most.own.start, most.own.stop)
-        rest = np.setdiff1d(np.arange(self.m), tips)
-        d, E = np.zeros(len(tips)), np.zeros((len(tips), len(rest)))
-        F = np.zeros((len(rest), len(rest)))
-        for rows, functions in self.rows(skip=most):
-            weighted = weights[rows, None] * functions[:, rest]
-            F += functions[:, rest].T @ weighted
-            if most is not None:
-                _add_rows(most.codes[rows], most.multipliers[rows] * weighted, E)
-        if most is not None:
-            squares = weights * np.square(most.multipliers[:, 0])
-            d = np.bincount(most.codes, weights=squares, minlength=most.size)[: most.size]
-        return ArrowMatrix(tips, rest, d, np.ascontiguousarray(E.T), F)
-
-    def _gram_by_level(self, weights: np.ndarray, wide: _Levels) -> ArrowMatrix:
-        """The same, full, by the rows of each level of a term."""
-        own = np.arange(wide.own.start, wide.own.stop)
-        others, width = np.setdiff1d(np.arange(self.m), own), wide.multipliers.shape[1]
-        F = np.zeros((len(others), len(others)))
-        E, D = np.zeros((wide.size, width, len(others))), np.zeros((wide.size, width, width))
-        for rows, functions in self.rows(skip=wide):
-            plain = functions[:, others]
-            weighted = weights[rows, None] * plain
-            F += plain.T @ weighted
-            codes, multipliers = wide.codes[rows], wide.multipliers[rows]
-            order = np.argsort(codes, kind="stable")
-            ends = np.searchsorted(codes[order], np.arange(wide.size + 1))
-            for level in np.flatnonzero(np.diff(ends)):
-                of_level = order[ends[level] : ends[level + 1]]
-                M = multipliers[of_level]
-                E[level] += M.T @ weighted[of_level]
-                D[level] += (weights[rows][of_level, None] * M).T @ M
-        G = np.zeros((self.m, self.m))
-        G[np.ix_(others, others)] = F
-        flat = E.reshape(len(own), len(others))
-        G[np.ix_(own, others)], G[np.ix_(others, own)] = flat, flat.T
-        for level in range(wide.size):
-            at = slice(wide.own.start + level * width, wide.own.start + (level + 1) * width)
-            G[at, at] = D[level]
-        none = np.zeros(0)
-        return ArrowMatrix(none.astype(int), np.arange(self.m), none, np.zeros((self.m, 0)), G)
-
-    def rows(self, skip: _Levels | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-        """Phi of a tile of rows after the other, (rows, (b, m)); columns of the levels ``skip`` undefined."""
-        for k, rows in enumerate(self._tiles()):
-            out = np.empty((rows.stop - rows.start, self.m))
-            columns, *series = self._smooth(k, rows)
-            out[:, self._places] = columns
-            for (own, _), functions in zip(self._series, series, strict=True):
-                out[:, own] = functions
-            for levels in self._levels:
-                if levels is not skip:
-                    out[:, levels.own] = levels.matrix(rows)
-            yield rows, out
+    def tip_rows(self, whole: bool = False) -> Iterator[TipRows]:
+        """Tiles of rows in the parts of `gram`, or with all columns as its rest."""
+        levels, rest = (None, np.arange(self.m)) if whole else (self._tips, self._rest)
+        no_codes, nothing = np.empty(self.n, dtype=int), np.empty((self.n, 0))
+        codes, tips = (no_codes, nothing) if levels is None else levels[1:]
+        for rows, functions in self._tiles(rest, levels):
+            yield TipRows(rows, codes[rows], tips[rows], functions)
 
     def matrix(self) -> np.ndarray:
         """Phi (n, m) in full."""
         out = np.empty((self.n, self.m))
-        for rows, values in self.rows():
+        for rows, *_, values in self.tip_rows(whole=True):
             out[rows] = values
         return out
 
@@ -210,19 +199,27 @@ class BasisDesign:
             variance[rows] += block.prior_variance(full, X)
         return variance
 
-    def _tiles(self) -> Iterator[slice]:
-        for first in range(0, self.n, TILE):
-            yield slice(first, min(first + TILE, self.n))
+    def _tiles(
+        self, places: np.ndarray, without: _Levels | None
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """The columns at ``places``, all but those of some levels, of a tile of rows after the other."""
+        at = np.zeros(self.m, dtype=int)
+        at[places] = np.arange(len(places))
+        for k, first in enumerate(range(0, self.n, TILE)):
+            rows = slice(first, min(first + TILE, self.n))
+            out = np.empty((rows.stop - first, len(places)))
+            out[:, at[self._places]] = self._columns[rows]
+            for own, series in self._series:
+                out[:, at[own]] = series.tile(k, len(out))
+            for levels in self._levels:
+                if levels is not without:
+                    out[:, at[levels.places.ravel()]] = levels.matrix(rows)
+            yield rows, out
 
-    def _smooth(self, k: int, rows: slice) -> list[np.ndarray]:
-        """Columns, and functions of each series, of the rows of tile k."""
-        size = rows.stop - rows.start
-        return [self._columns[rows], *(series.tile(k, size) for _, series in self._series)]
 
-
-@compiled
-def _add_rows(codes, rows, out):
-    """out[codes_i] += rows_i."""
-    for i in range(codes.size):
-        for j in range(rows.shape[1]):
-            out[codes[i], j] += rows[i, j]
+def _levels_of(terms: Sequence[tuple[LevelBlock, Block, slice]], X: np.ndarray) -> _Levels:
+    """Terms of the same levels as one."""
+    levels = terms[0][0]
+    places = [np.arange(own.start, own.stop).reshape(levels.size, -1) for _, _, own in terms]
+    multipliers = [block.values(X) for _, block, _ in terms]
+    return _Levels(np.hstack(places), levels.codes(X), np.hstack(multipliers))

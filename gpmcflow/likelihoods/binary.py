@@ -186,6 +186,10 @@ class Logistic(BinaryLikelihood):
         value = np.minimum(z, 0.0) - np.log1p(np.exp(-np.abs(z)))
         return value, y * q, -p * q, -y * p * q * (q - p)
 
+    def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
+        """sigma(eta), the probability of +1."""
+        return expit(np.asarray(eta))
+
     def tilted(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -18,7 +18,7 @@ class CasePrior:
     I + S K S, so that a factor of K itself would be of no use. K has the model's jitter.
     """
 
-    design = None
+    direct = True
 
     def __init__(self, model: GPModel, theta: np.ndarray) -> None:
         self.model, self.theta, self.full = model, theta, model.full(theta)

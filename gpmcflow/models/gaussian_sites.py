@@ -14,6 +14,8 @@ from gpmcflow.models.axis_coordinates import AxisCoordinates, check_order
 from gpmcflow.models.case_part import CasePart
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import pull_back, push_forward, solve
+from gpmcflow.models.weight_model import WeightModel
+from gpmcflow.models.weight_posterior import WeightPosterior
 
 LARGEST_GRADE = (
     1e8  # of tau_i times the prior variance: above it, products of the factor lose the rest
@@ -97,6 +99,21 @@ class GaussianSites:
         return not (np.any(self.precision) or np.any(self.shift))
 
     @cached_property
+    def weight_posterior(self) -> WeightPosterior | None:
+        """The same of weights of basis functions, by blocks of levels, for moments without a matrix (n, d).
+
+        None for other latents, and where sites are too precise for products of the design with itself.
+        """
+        if not isinstance(self.model, WeightModel):
+            return None
+        if (self.precision * self.model.predictor_variance).max() > LARGEST_GRADE:
+            return None
+        posterior = self.model.posterior(self.precision, self.shift)
+        if not np.isfinite(posterior.log_det):
+            raise NumericalError("Gaussian sites: I + U' diag(tau) U is not positive definite")
+        return posterior
+
+    @cached_property
     def whitened_factor(self) -> np.ndarray:
         """W, upper triangular, with W W' = I + U' diag(tau) U (d, d)."""
         if not np.any(self.precision):
@@ -117,6 +134,8 @@ class GaussianSites:
     @cached_property
     def log_det(self) -> float:
         """Log |I + U' diag(tau) U|, also log |prior covariance| - log |covariance of q|."""
+        if self.weight_posterior:
+            return 2.0 * self.weight_posterior.log_det
         return 2.0 * float(np.log(np.diag(self.whitened_factor)).sum())
 
     @cached_property
@@ -126,6 +145,8 @@ class GaussianSites:
             self._precise
         ):  # in the sum of the first form, precise sites leave no digits to the others
             return self.model.pull_back(self.residual[None])[0]
+        if self.weight_posterior:
+            return self.weight_posterior.mean
         W = self.whitened_factor
         return blas.dtrsv(W, blas.dtrsv(W, self._linear_term, lower=0), lower=0, trans=1)
 
@@ -152,13 +173,12 @@ class GaussianSites:
     @cached_property
     def predictor_factor(self) -> np.ndarray:
         """F = A C with F F' the covariance of eta (n, d); C itself when A = I."""
-        identity = self.model.design is None
-        return self.factor if identity else self._divide(self.model.predictor_factor)
+        return self.factor if self.model.direct else self._divide(self.model.predictor_factor)
 
     @property
     def triangular(self) -> bool:
         """Whether `predictor_factor` is lower triangular."""
-        return self.model.design is None
+        return self.model.direct
 
     def _divide(self, matrix: np.ndarray) -> np.ndarray:
         """Matrix W^{-T}, itself under sites that are 1."""
@@ -169,6 +189,8 @@ class GaussianSites:
     @cached_property
     def predictor_variance(self) -> np.ndarray:
         """Variances of eta (n,): sums of squares, so without cancellation."""
+        if isinstance(self.model, WeightModel) and self.weight_posterior:
+            return self.model.variances(self.weight_posterior)
         F = self.predictor_factor
         return np.einsum("ij,ij->i", F, F)
 
@@ -181,8 +203,7 @@ class GaussianSites:
         """
         if self.model.n_cases > self.model.dim:
             return False
-        U = self.model.predictor_factor
-        if (self.precision * np.einsum("ij,ij->i", U, U)).max() < 1.0 / LEAST_SHARE - 1.0:
+        if (self.precision * self.model.predictor_variance).max() < 1.0 / LEAST_SHARE - 1.0:
             return False
         share = 1.0 - self.precision * self.predictor_variance
         return bool(np.any(share < LEAST_SHARE))
@@ -226,6 +247,12 @@ class GaussianSites:
         right = np.divide(h, root, out=np.zeros_like(h), where=strong) - root * (K @ weak)
         solved, _ = lapack.dpotrs(self._case_factor, right, lower=1)
         return weak + root * solved
+
+    def squared_length(self, xi: np.ndarray) -> float:
+        """|W' xi|^2 of whitened coordinates (d,)."""
+        if self.weight_posterior:
+            return float(np.square(self.weight_posterior.pull_back(xi)).sum())
+        return float(np.square(xi @ self.whitened_factor).sum())
 
     @cached_property
     def log_peak(self) -> float:

@@ -30,6 +30,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
 from gpmcflow.models.outcome import Outcome
 from gpmcflow.models.printed import as_html, as_text
+from gpmcflow.models.weight_model import WeightModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.parameters.parameter import IDENTITY, Entry, Parameter, Setting, checked_setting
 from gpmcflow.parameters.space import ParameterSpace
@@ -143,9 +144,7 @@ RESERVED = ("theta", "chain", "draw")  # names in the posterior of results, besi
 STRUCTURES = ("auto", "dense", "kronecker", "basis")
 
 
-MANY_CASES = (
-    2000  # beyond which dense matrices take long: printed models say what basis functions take
-)
+MANY_CASES = 2000  # beyond which dense matrices take too long, where basis functions do
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -182,9 +181,11 @@ class GPModel(WritableArrays, LatentPrior):
         None is then 1e-12, and 0 where Gaussian noise stands beside it.
     structure:
         How K is computed. "auto" takes the cheapest exact form: where all terms are few functions (`Linear`,
-        `Constant`, `Group`, `Categorical`), fewer than half the cases, and no jitter is stated, the weights
-        of these functions; where the cases are a grid and the covariance a product, "kronecker"; else
-        "dense". "kronecker" is K = K_1 x K_2 on a grid row by row, with the jitter on each axis.
+        `Constant`, `Group`, `Categorical`), fewer than half the cases or of more than 2,000 cases, and no
+        jitter is stated, the weights of these functions; where the cases are a grid and the covariance a
+        product, "kronecker"; else "dense" up to 2,000 cases, and of more `BasisFunctions` where they fit the
+        covariance: the model as printed says so, with their error. "kronecker" is K = K_1 x K_2 on a grid row
+        by row, with the jitter on each axis.
         `BasisFunctions`, or "basis" for its defaults: latents made of m weights, for n of 100,000 and more,
         with a box about the cases of the model, and no jitter.
     outcome:
@@ -291,10 +292,14 @@ class GPModel(WritableArrays, LatentPrior):
         set_(self, "_places", [self.parameters.places(k) for k in range(len(groups))])
         set_(self, "_mean_place", int(self.parameters.places(len(groups))[0]))
         set_(self, "_likelihood_places", self.parameters.places(len(groups) + 1))
-        basis, reason = self._chosen_basis()
+        basis, reason = self._exact_basis()
         set_(self, "basis", basis)
-        set_(self, "structure_reason", reason)
         set_(self, "_axes", self._axis_tapes())
+        many = self.structure == "auto" and self.n_cases > MANY_CASES
+        if many and self.structure_name == "dense" and not has_finite_basis(self.covariance):
+            basis, reason = self._basis_of_many()
+            set_(self, "basis", basis)
+        set_(self, "structure_reason", reason)
         for name in {*RESERVED, self.latent_variable} & set(self.parameters.all_names):
             raise InputError(
                 f"model: a parameter is named {name!r}, as results are; give it another name"
@@ -412,8 +417,8 @@ class GPModel(WritableArrays, LatentPrior):
     def __getstate__(self) -> dict:
         return {k: v for k, v in vars(self).items() if k != "basis_design"}  # large, and soon made
 
-    def _chosen_basis(self) -> tuple[BasisBlocks | None, str]:
-        """The basis that was asked for, or that "auto" takes; and why "auto" takes or leaves an exact one."""
+    def _exact_basis(self) -> tuple[BasisBlocks | None, str]:
+        """The basis that was asked for, or the exact one that "auto" takes; and why it takes or leaves it."""
         if isinstance(self.structure, BasisFunctions):
             return self.basis_of(self.structure), ""
         if self.structure != "auto" or not has_finite_basis(self.covariance):
@@ -425,27 +430,26 @@ class GPModel(WritableArrays, LatentPrior):
         size = f"{basis.size} functions for {self.n_cases} cases"
         if self.jitter:
             return None, f"{size}, but a jitter is stated"
-        if 2 * basis.size >= self.n_cases:
+        if 2 * basis.size >= self.n_cases and self.n_cases <= MANY_CASES:
             return None, f"{size}: half of them or more"
         if far_columns(basis, self.X):
             return None, f"{size}, of columns too far from 0: centre them"
         return basis, f"exact: {size}"
 
-    @property
-    def structure_in_words(self) -> str:
-        """The structure and why it is that; of many dense cases what basis functions would take instead."""
-        words = super().structure_in_words
-        if words != "dense" or self.structure != "auto" or self.n_cases <= MANY_CASES:
-            return words
+    def _basis_of_many(self) -> tuple[BasisBlocks | None, str]:
+        """What "auto" takes in place of the dense covariance of more than `MANY_CASES` cases, and why."""
         settings = BasisFunctions()
         try:
-            size = self.basis_of(settings).size
-        except InputError:  # without basis functions there is no choice
-            return words
-        return (
-            f'dense ({self.n_cases} cases; structure="basis" has {size} functions, with errors of up to '
-            f"{250.0 * settings.error:g} % of the variance)"
-        )
+            basis = self.basis_of(settings)
+        except InputError as error:
+            why = str(error).removeprefix("basis functions: ").split(";")[0]
+            return None, f"{self.n_cases} cases, but {why}"
+        size = f"{basis.size} functions for {self.n_cases} cases"
+        if self.jitter is not None:
+            return None, f"{size} would do, but a jitter is stated"
+        if far_columns(basis, self.X):
+            return None, f"{size}, of columns too far from 0: centre them"
+        return basis, f"{size}, with errors of up to {250.0 * settings.error:g} % of the variance"
 
     def _axis_tapes(self) -> tuple[Tape, Tape] | None:
         # the exact density of a regression factorises all of K anyway
@@ -520,14 +524,7 @@ class GPModel(WritableArrays, LatentPrior):
         """
         full = self.full(np.asarray(theta, dtype=np.float64))
         if self.basis:
-            s, _ = self.basis.scales(full)
-            design = self.basis_design.matrix() * s
-            unit, c = np.eye(self.n_latents, order="F"), self.mean_at(full)
-            zero, likelihood = np.zeros(self.n_latents), self.likelihood_at(full)
-            return LatentGaussianModel(
-                likelihood, self.y, zero, unit, design=design, offset=c,
-                covariance_function=CovarianceAt(self, full), X=self.X,
-            )  # fmt: skip
+            return WeightModel(self, full)
         c, shared = (
             self.mean_at(full),
             {"covariance_function": CovarianceAt(self, full), "X": self.X},

@@ -222,6 +222,16 @@ class LatentGaussianModel:
         product = np.triu(product)[::-1, ::-1]
         return np.asfortranarray(product + np.tril(product, -1).T)
 
+    @cached_property
+    def predictor_variance(self) -> np.ndarray:
+        """Prior variance of the linear predictor (n,)."""
+        return np.einsum("ij,ij->i", self.predictor_factor, self.predictor_factor)
+
+    @property
+    def direct(self) -> bool:
+        """Whether A = I: the linear predictors are the latent variables."""
+        return self.design is None
+
     @property
     def dim(self) -> int:
         """Number d of latent variables."""

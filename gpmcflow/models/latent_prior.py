@@ -45,7 +45,7 @@ class LatentPrior(ModelCoordinates):
     jitter: float | None
     structure: str | BasisFunctions
     basis: BasisBlocks | None
-    structure_reason: str  #: why "auto" takes an exact basis, or leaves it; empty for other models
+    structure_reason: str  #: why "auto" takes a basis, or leaves it; empty for other models
     _columns: Sequence[tuple[int, ...]]  #: in X, of each leaf
     _axes: tuple[Tape, Tape] | None  #: of a grid
 
@@ -56,13 +56,13 @@ class LatentPrior(ModelCoordinates):
 
     @property
     def structure_in_words(self) -> str:
-        """The structure and, where "auto" weighed an exact basis, why it is that."""
+        """The structure and, where "auto" weighed a basis, why it is that."""
         why = f" ({self.structure_reason})" if self.structure_reason else ""
         return f"{self.structure_name}{why}"
 
     @property
     def chose_basis(self) -> bool:
-        """Whether "auto" took a basis, which is then exact."""
+        """Whether "auto" took a basis."""
         return self.basis is not None and self.structure == "auto"
 
     @property

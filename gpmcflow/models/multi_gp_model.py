@@ -234,7 +234,7 @@ class MultiGPModel(ModelCoordinates):
 
     @property
     def chose_basis(self) -> bool:
-        """Whether "auto" took a basis, which is then exact."""
+        """Whether "auto" took a basis."""
         return any(part.chose_basis for part in self.parts)
 
     @property

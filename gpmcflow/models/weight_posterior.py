@@ -3,18 +3,21 @@
 The predictor is Phi beta, beta = s w, the data's part exp(r'beta - beta'G beta / 2). With S = diag(s) and
 Q = I + S G S = C C', mu = Q^-1 S r: w = mu + C^-T z, log Z = -sum log C_ii + (S r)'mu / 2.
 
-G is diagonal at the levels of a group (`ArrowMatrix`), which come first in C = [[A, 0], [B, R]], A diagonal:
-O(L k^2 + k^3) for L levels and k other weights.
+G has a block of k functions for each of L levels (`ArrowMatrix`). They come first in C = [[A, 0], [B, R]],
+A of such blocks, too: O(L k^3 + L k r^2 + r^3) with r other weights.
 
 Sources: Rasmussen & Williams (2006), section 2.1.2; Murray (2016) for the adjoint of a Cholesky factor.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from gpmcflow.covariances.basis_design import ArrowMatrix
+from gpmcflow.covariances.basis_design import ArrowMatrix, BasisDesign, TipRows, by_level
+from gpmcflow.covariances.level_products import products
 
 
 class WeightPosterior:
@@ -28,9 +31,13 @@ class WeightPosterior:
 
     def __init__(self, G: ArrowMatrix, r: np.ndarray, s: np.ndarray) -> None:
         self.G, self.r, self.s = G, r, s
+        self.mean, self.log_evidence, self.log_det = np.full(len(s), np.nan), np.nan, np.nan
         tips, rest = s[G.tips], s[G.rest]
-        self._A = np.sqrt(1.0 + tips * tips * G.d)
-        self._B = rest[:, None] * G.E * (tips / self._A)
+        factors = _block_factors(tips, G.D)
+        if factors is None:
+            return
+        self._A, self._inverse = factors
+        self._B = by_level(self._inverse, rest[:, None] * G.E * tips)
         Q = rest[:, None] * G.F * rest
         Q.reshape(-1)[:: len(rest) + 1] += 1.0
         if len(tips):
@@ -38,21 +45,30 @@ class WeightPosterior:
         # the transpose of a symmetric matrix is in Fortran order
         self._R, info = lapack.dpotrf(Q.T, lower=1, clean=1, overwrite_a=1)
         if info:
-            self.mean, self.log_evidence = np.full(len(s), np.nan), np.nan
             return
-        self.log_det = float(np.log(np.diagonal(self._R)).sum() + np.log(self._A).sum())
+        self.log_det = float(np.log(np.diagonal(self._R)).sum())
+        self.log_det += float(np.log(self._A.diagonal(axis1=1, axis2=2)).sum())
         whitened = self.solve(s * r)
         self.mean = self.solve(whitened, transposed=True)
         self.log_evidence = 0.5 * float(whitened @ whitened) - self.log_det
+
+    @classmethod
+    def of_factor(cls, W: np.ndarray, mean: np.ndarray, s: np.ndarray) -> WeightPosterior:
+        """For moments and draws alone: mu, and W, upper triangular, W W' = Q, of sites too precise for G."""
+        found = cls.__new__(cls)
+        found.G, found.s, found.mean = ArrowMatrix.full(W), s, mean
+        found._A = found._inverse = found.G.D
+        found._B, found._R = found.G.E, np.asfortranarray(np.linalg.qr(W.T, mode="r").T)
+        return found
 
     def solve(self, v: np.ndarray, transposed: bool = False) -> np.ndarray:
         """C^-1 v or C^-T v."""
         tips, rest, out = self.G.tips, self.G.rest, np.empty(len(v))
         if transposed:
             out[rest] = below = self._solve_rest(v[rest], 1)
-            out[tips] = (v[tips] - below @ self._B) / self._A
+            out[tips] = by_level(self._inverse, v[tips] - below @ self._B, transposed=True)
         else:
-            out[tips] = above = v[tips] / self._A
+            out[tips] = above = by_level(self._inverse, v[tips])
             out[rest] = self._solve_rest(v[rest] - self._B @ above, 0)
         return out
 
@@ -63,18 +79,50 @@ class WeightPosterior:
         """w = mu + C^-T z."""
         return self.mean + self.solve(z, transposed=True)
 
-    def covariance_root(self) -> np.ndarray:
-        """C^-T: its product with its transpose is the covariance Q^-1."""
-        return np.array([self.solve(e, transposed=True) for e in np.eye(len(self.s))]).T
-
     def whitened(self, w: np.ndarray) -> np.ndarray:
         """z = C' (w - mu)."""
-        v, tips, rest = w - self.mean, self.G.tips, self.G.rest
-        out = np.empty(len(v))
-        out[tips] = self._A * v[tips] + v[rest] @ self._B
+        return self.pull_back(w - self.mean)
+
+    def pull_back(self, v: np.ndarray) -> np.ndarray:
+        """C' v."""
+        tips, rest, out = self.G.tips, self.G.rest, np.empty(len(v))
+        out[tips] = by_level(self._A, v[tips], transposed=True) + v[rest] @ self._B
         if len(rest):
             out[rest] = blas.dtrmv(self._R, v[rest], lower=1, trans=1)
         return out
+
+    def variances(self, design: BasisDesign) -> np.ndarray:
+        """Variances (n,) of the predictors Phi beta at the rows of a design, |C^-1 S phi|^2 each."""
+        variance = np.empty(design.n)
+        for tile in self.whitened_rows(design):
+            own = np.einsum("ij,ij->i", tile.tips, tile.tips)
+            variance[tile.rows] = own + np.einsum("ij,ij->i", tile.rest, tile.rest)
+        return variance
+
+    def whitened_rows(self, design: BasisDesign) -> Iterator[TipRows]:
+        """C^-1 S phi of the rows phi of a design of the same basis."""
+        rest, (L, k, _) = self.s[self.G.rest], self._inverse.shape
+        scales = self.s[self.G.tips].reshape(L, k, 1)
+        inverse, B = scales * self._inverse.transpose(0, 2, 1), -self._B.T.reshape(L, k, len(rest))
+        for rows, codes, own, functions in design.tip_rows(whole=not L):
+            below = functions * rest
+            if L:
+                own = products(codes, own, inverse)
+                below += products(codes, own, B)
+            if len(rest):  # the transpose of rows is in Fortran order
+                below = blas.dtrsm(1.0, self._R, below.T, lower=1, overwrite_b=1).T
+            yield TipRows(rows, codes, own, below)
+
+    def spread(self, design: BasisDesign) -> Iterator[tuple[slice, np.ndarray]]:
+        """The same (b, m) in full: covariances of all rows are products of these."""
+        tips = self.G.tips.reshape(self._A.shape[:2])
+        for rows, codes, own, below in self.whitened_rows(design):
+            block = np.zeros((len(below), len(self.s)))
+            block[:, self.G.rest] = below
+            if len(tips):
+                known = np.flatnonzero(codes < len(self._A))
+                block[known[:, None], tips[codes[known]]] = own[known]
+            yield rows, block
 
     def scale_slopes(
         self,
@@ -91,35 +139,67 @@ class WeightPosterior:
         G, s = self.G, self.s
         tips, rest = G.tips, G.rest
         T = lapack.dtrtri(self._R, lower=1, overwrite_c=1)[0] if len(rest) else self._R
-        above = 1.0 / self._A
-        below = -blas.dtrmm(1.0, T, self._B * above, lower=1) if len(tips) else self._B
+        above, below = self._inverse, self._B
+        if len(tips):
+            below = -blas.dtrmm(1.0, T, by_level(above, below, transposed=True), lower=1)
         N, N_below, N_above = 0.5 * T, 0.5 * below, 0.5 * above
         tilted = 0.5 * self.mean
         if z is not None:
             slopes, own = slope_z[rest, None], z[rest, None]
             N += own * _sums_before(slopes * T)
             if len(tips):
-                N_below += own * (slope_z[tips] * above + _sums_before(slopes * below))
-                N_above += 0.5 * z[tips] * slope_z[tips] * above
+                of_tips = by_level(above, slope_z[tips], transposed=True)
+                N_below += own * (of_tips + _sums_before(slopes * below))
+                columns = (*above.shape[:2], 1)
+                sums = _sums_before(slope_z[tips].reshape(columns) * above, axis=1)
+                N_above += z[tips].reshape(columns) * sums
             tilted += solved
         M = blas.dtrmm(1.0, T, np.asfortranarray(N), side=0, lower=1, trans_a=1)
         M *= G.F
         inner = np.empty(len(s))
         inner[rest] = M @ s[rest] + s[rest] @ M
         if len(tips):
-            diagonal = above * N_above + np.einsum("ij,ij->j", below, N_below)
+            blocks = _blocks_of_levels(above, N_above, below, N_below) * G.D
             cross = N.T @ below + blas.dtrmm(1.0, T, N_below, lower=1, trans_a=1)
             cross *= G.E
             inner[rest] += cross @ s[tips]
-            inner[tips] = 2.0 * G.d * diagonal * s[tips] + s[rest] @ cross
+            of_blocks = by_level(blocks, s[tips]) + by_level(blocks, s[tips], transposed=True)
+            inner[tips] = of_blocks + s[rest] @ cross
         inner += self.mean * G.dot(tilted * s) + tilted * G.dot(self.mean * s)
         inner *= -0.5
         lever = self.mean if solved is None else self.mean + solved
         return 2.0 * inner + self.r * lever, inner
 
 
-def _sums_before(rows: np.ndarray) -> np.ndarray:
+def _block_factors(tips: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """A_l, lower triangular, A_l A_l' = I + S_l D_l S_l, and their inverses (L, k, k); None if one fails."""
+    if D.shape[1] == 1:
+        A = np.sqrt(1.0 + tips * tips * D.ravel())[:, None, None]
+        return A, 1.0 / A
+    s = tips.reshape(D.shape[:2])
+    Q = np.eye(D.shape[1]) + s[:, :, None] * D * s[:, None, :]
+    try:
+        A = np.linalg.cholesky(Q)
+    except np.linalg.LinAlgError:
+        return None
+    return A, np.tril(np.linalg.inv(A))
+
+
+def _blocks_of_levels(
+    above: np.ndarray, N_above: np.ndarray, below: np.ndarray, N_below: np.ndarray
+) -> np.ndarray:
+    """above_l' N_above_l + below_l' N_below_l of each level (L, k, k), those below (r, L k)."""
+    L, k, _ = above.shape
+    if k == 1:
+        return above * N_above + np.einsum("ij,ij->j", below, N_below)[:, None, None]
+    first, second = (each.reshape(-1, L, k).transpose(1, 2, 0) for each in (below, N_below))
+    return above.transpose(0, 2, 1) @ N_above + first @ second.transpose(0, 2, 1)
+
+
+def _sums_before(rows: np.ndarray, axis: int = 0) -> np.ndarray:
     """Of each row the sum of those before it, and half of its own."""
-    sums = np.cumsum(rows, axis=0)
+    if rows.shape[axis] == 1:
+        return 0.5 * rows
+    sums = np.cumsum(rows, axis=axis)
     sums -= 0.5 * rows
     return sums

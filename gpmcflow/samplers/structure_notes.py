@@ -24,14 +24,21 @@ CENTRAL = (0.01, 0.99)  # quantiles of the draws' length scales
 _PROBE = 400  # order of the matrices whose product tells the rate of this machine
 
 
-def advise(model: GPModel) -> None:
-    """Say what a large dense covariance costs, and whether basis functions fit it."""
+def advise(model: Any) -> None:
+    """Say what a large dense covariance costs, or that "auto" took basis functions for one."""
     note = dense_note(model)
     if note:
         log.warning("sample: %s", note)
+    for part in getattr(model, "parts", [model]):
+        if part.chose_basis and part.approximate_basis:
+            log.warning(
+                'sample: basis functions stand for the covariance (%s); structure="dense" is exact, and slow',
+                part.structure_reason,
+            )
+            break  # once for all functions
 
 
-def dense_note(model: GPModel, with_basis: Callable[[], BasisBlocks | None] | None = None) -> str:
+def dense_note(model: Any, with_basis: Callable[[], BasisBlocks | None] | None = None) -> str:
     """What a large dense covariance costs, and whether basis functions fit it; empty for other models.
 
     ``with_basis`` makes them, or raises `InputError`; by default those of the same covariance.
@@ -64,7 +71,7 @@ def _rate() -> float:
 def structure_attributes(model: Any, tree: xr.DataTree, computed: bool) -> dict[str, str]:
     """Attributes ``structure`` of the results of a `GPModel`, and ``basis_error`` of draws with a basis.
 
-    Where "auto" took an exact basis, ``structure_reason`` says why. ``basis_error`` is JSON, one entry a
+    Where "auto" took a basis, ``structure_reason`` says why. ``basis_error`` is JSON, one entry a
     term: the largest error of the covariance, over the amplitude's square, at the shortest and at the longest
     length scales of the central 98 % of the draws. A warning tells where that is too large.
     """

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import json
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
 import xarray as xr
 
 from gpmcflow.approximations.basis_sites import basis_sites
+from gpmcflow.approximations.conditional import NewDesigns, basis_predictor
+from gpmcflow.approximations.evidence_density import evidence_gradient
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.approximations.laplace import laplace
+from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import Group, Linear, Matern52, SquaredExponential
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods import Logistic, Poisson, Probit, StudentT
+from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit, StudentT
 from gpmcflow.models.description import data_of, describe, model_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
+from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.weight_posterior import WeightPosterior
 from gpmcflow.parameters.hyperpriors import Hyperprior
@@ -36,12 +41,12 @@ RICH = SE + Matern52(LENGTH, SIGNAL, columns=1) + Linear(SIGNAL, columns=(0, 1))
 RICH += Group(SIGNAL, columns=2)
 
 
-def build(covariance, likelihood, mean):
+def build(covariance, likelihood, mean, structure=COARSE, n=17):
     """A model with data of its own, the third column being levels."""
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.uniform(-1, 1, (17, 2)), rng.integers(0, 4, 17)])
-    y = np.ones(17) if likelihood.counts or likelihood.binary else np.zeros(17)
-    model = GPModel(X, y, covariance, likelihood, mean, structure=COARSE)
+    X = np.column_stack([rng.uniform(-1, 1, (n, 2)), rng.integers(0, 4, n)])
+    y = np.ones(n) if likelihood.counts or likelihood.binary else np.zeros(n)
+    model = GPModel(X, y, covariance, likelihood, mean, structure=structure)
     return model.with_y(model.simulate(rng, model.prior_median())[1])
 
 
@@ -85,6 +90,104 @@ def test_sites_begin_where_they_are_told(monkeypatch):
     n_cold = len(calls)
     basis_sites(model, theta, cold)
     assert len(calls) - n_cold < n_cold
+
+
+# -- fits by blocks of levels -----------------------------------------------------------------------
+
+SLOPE, CURVE = Linear(SIGNAL, columns=0), SquaredExponential(LENGTH, SIGNAL, columns=0)
+EACH = Group(1.0, columns=2)
+BY_LEVELS = {
+    "slopes": (SLOPE + Group(SIGNAL, columns=2) + SLOPE * EACH, Logistic()),
+    "curves": (CURVE + CURVE * EACH, Poisson()),
+    "curves of heavy tails": (CURVE + CURVE * EACH, StudentT(0.6, 4.0)),
+    "one curve": (CURVE, Probit()),
+}
+
+
+def with_all_weights(model, theta):
+    """The model and the same latent Gaussian model by its matrix (n, m)."""
+    full = model.full(theta)
+    design = model.basis_design.matrix() * model.basis.scales(full)[0]
+    m, c = model.n_latents, model.mean_at(full)
+    own = model.likelihood_at(full), model.y, np.zeros(m), np.eye(m, order="F")
+    return model.at(theta), LatentGaussianModel(*own, design=design, offset=c)
+
+
+@pytest.mark.parametrize("name", BY_LEVELS)
+def test_fits_by_blocks_of_levels_are_those_of_the_matrix(name):
+    covariance, likelihood = BY_LEVELS[name]
+    model = build(covariance, likelihood, MEAN, BasisFunctions(m=9, boundary=1.5), 60)
+    pair = with_all_weights(model, model.prior_median())
+    for fit_of in (expectation_propagation, laplace):
+        first, second = (fit_of(one) for one in pair)
+        assert first.log_evidence == pytest.approx(second.log_evidence, abs=1e-9)
+        assert first.iterations == second.iterations
+        for of in ("precision", "shift", "mean", "predictor_mean", "predictor_variance", "log_det"):
+            a, b = (getattr(fit.sites, of) for fit in (first, second))
+            assert np.allclose(a, b, rtol=1e-8, atol=1e-9), of
+        a, b = (fit.sites.factor for fit in (first, second))  # the matrix is made when asked for
+        assert np.allclose(a, b, atol=1e-9)
+
+
+def test_predictions_by_blocks_of_levels_are_those_of_the_matrix():
+    covariance, likelihood = BY_LEVELS["curves"]
+    model = build(covariance, likelihood, MEAN, BasisFunctions(m=9, boundary=1.5), 60)
+    theta = model.prior_median()
+    sites = laplace(model.at(theta)).sites
+    predictor = basis_predictor(NewDesigns(model), model.full(theta), sites=sites)
+    X = model.X[:20].copy()
+    X[::3, 2] = 99.0  # another level: its curve is the prior's
+    Phi = BasisDesign(model.basis, X).matrix() * predictor.scales
+    root = Phi @ sites.factor
+    known = np.diag(root @ root.T)
+    own = np.where(X[:, 2] == 99.0, np.exp(2.0 * model.full(theta)[1]), 0.0)
+    moments, (mean, covariance) = predictor.moments(X), predictor.joint(X)
+    assert np.allclose(moments.mean[0], Phi @ sites.mean + model.mean_at(model.full(theta)))
+    assert np.allclose(moments.variance[0], known + own, rtol=1e-9)
+    assert np.allclose(mean, moments.mean)
+    assert np.allclose(covariance, root @ root.T + np.diag(own), atol=1e-10)
+    average = np.full((1, 20), 0.05)
+    assert predictor.joint(X, average)[1] == pytest.approx(
+        (average @ covariance @ average.T), rel=1e-9
+    )
+    at = X[:, 2] != 99.0  # rows of the other level share their curve
+    drawn = predictor.draw(X[at], np.random.default_rng(0), 20_000)
+    expected = covariance[np.ix_(at, at)]
+    assert np.allclose(np.cov(drawn.T), expected, atol=0.05 * expected.max())
+
+
+def test_sites_too_precise_for_products_of_the_design_are_predicted_by_the_matrix():
+    """Noise of 1e-5: of its precision 1e10 a sum of products leaves no digits to the prior."""
+    model = build(CURVE + CURVE * EACH, Gaussian(1e-5), MEAN, BasisFunctions(m=9, boundary=1.5), 60)
+    theta = model.prior_median()
+    first, second = (expectation_propagation(one).sites for one in with_all_weights(model, theta))
+    assert first.weight_posterior is None
+    predictor = basis_predictor(NewDesigns(model), model.full(theta), sites=first)
+    Phi = BasisDesign(model.basis, model.X[:20]).matrix() * predictor.scales
+    moments = predictor.moments(model.X[:20])
+    root = Phi @ second.factor
+    assert np.allclose(moments.variance[0], np.einsum("ij,ij->i", root, root), rtol=1e-5)
+    assert np.allclose(moments.mean[0], Phi @ second.mean + model.mean_at(model.full(theta)))
+    assert np.allclose(predictor.joint(model.X[:20])[1], root @ root.T, rtol=1e-5, atol=1e-15)
+
+
+def test_slopes_of_thousands_of_groups_take_no_matrix_of_their_square():
+    """An EP fit, a gradient and predictions hold tens of numbers a row: a dense factor is 64,000,000."""
+    rng, L = np.random.default_rng(0), 4000
+    X = np.column_stack([rng.standard_normal((5 * L, 2)), np.repeat(np.arange(L), 5)])
+    y = np.where(rng.random(5 * L) < 0.5, 1.0, -1.0)
+    covariance = SLOPE + Group(SIGNAL, columns=2) + SLOPE * EACH
+    model = GPModel(X, y, covariance, Logistic(), MEAN)
+    assert model.basis
+    theta = model.prior_median()
+    tracemalloc.start()
+    fit = expectation_propagation(model.at(theta))
+    evidence_gradient(model, theta, fit)
+    found = basis_predictor(NewDesigns(model), model.full(theta), sites=fit.sites).moments(X[:50])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.allclose(found.variance[0], fit.sites.predictor_variance[:50], rtol=1e-9)
+    assert peak < 8 * 200 * len(y)
 
 
 # -- the model -------------------------------------------------------------------------------------

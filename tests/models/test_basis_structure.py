@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal, norm
 import gpmcflow as gp
 from gpmcflow.approximations.basis_sites import basis_sites
 from gpmcflow.approximations.frozen_sites import frozen_sites
-from gpmcflow.covariances.basis_design import ArrowMatrix
+from gpmcflow.covariances.basis_design import ArrowMatrix, BasisDesign
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.leaves import (
     Categorical,
@@ -230,23 +230,70 @@ def test_draws_of_weights_integrated_out_are_exact():
     assert complete == pytest.approx(model.log_density(theta, w[0]) - model.log_prior(theta))
 
 
-def test_levels_of_a_group_are_no_rows_of_the_factor():
-    """The same numbers whether their block of Q is known to be diagonal or not."""
-    model, rng = MODELS["rich sum"], np.random.default_rng(0)
-    w, b = 0.1 + rng.random(17), rng.standard_normal(17)
-    G, r = model.basis_design.gram(w), model.basis_design.pull_back(b)
-    assert len(G.tips) == 4
-    m, none = model.n_latents, np.arange(0)
-    full = ArrowMatrix(none, np.arange(m), none, np.empty((m, 0)), G.dense())
+CURVE = SquaredExponential(LENGTH, SIGNAL, columns=0)
+SLOPE, EACH = Linear(SIGNAL, columns=1), Group(1.0, columns=2)
+
+
+def by_levels(name):
+    """A model whose Q has a block for each level of the third column, and the shape of these blocks."""
+    covariance, shape = {
+        "levels": (SLOPE + Group(SIGNAL, columns=2), (4, 1)),
+        "slopes": (SLOPE + Group(SIGNAL, columns=2) + SLOPE * EACH, (4, 2)),
+        "curves": (CURVE + CURVE * EACH + Linear(SIGNAL, columns=1), (4, 9)),
+        "curves alone": (CURVE * EACH, (4, 9)),
+    }[name]
+    return build(covariance, Logistic(), MEAN, BasisFunctions(m=9, boundary=1.5), n=60), shape
+
+
+BY_LEVELS = ["levels", "slopes", "curves", "curves alone"]
+
+
+@pytest.mark.parametrize("name", BY_LEVELS)
+def test_blocks_of_levels_change_no_number(name):
+    """Value, moments and adjoints are those of a full matrix, also for rows of a new level."""
+    (model, shape), rng = by_levels(name), np.random.default_rng(0)
+    n, m = model.n_cases, model.n_latents
+    w, b = 0.1 + rng.random(n), rng.standard_normal(n)
+    design = model.basis_design
+    G, r = design.gram(w), design.pull_back(b)
+    assert G.D.shape[:2] == shape
+    assert np.allclose(G.dense(), (design.matrix().T * w) @ design.matrix(), atol=1e-12)
     s = model.basis.scales(model.full(model.prior_median()))[0]
-    first, second = WeightPosterior(G, r, s), WeightPosterior(full, r, s)
-    assert first.log_evidence == pytest.approx(second.log_evidence, abs=1e-12)
-    assert np.allclose(first.mean, second.mean, atol=1e-12)
-    root = first.covariance_root()
-    assert np.allclose(root @ root.T, second.covariance_root() @ second.covariance_root().T)
-    assert np.allclose(first.whitened(first.weights(s)), s)
-    for found, expected in zip(first.scale_slopes(), second.scale_slopes(), strict=True):
-        assert np.allclose(found, expected, atol=1e-12)
+    first, second = WeightPosterior(G, r, s), WeightPosterior(ArrowMatrix.full(G.dense()), r, s)
+    assert first.log_evidence == pytest.approx(second.log_evidence, abs=1e-11)
+    assert np.allclose(first.mean, second.mean, atol=1e-11)
+    v = rng.standard_normal(m)
+    assert np.allclose(G.dot(v), G.dense() @ v, atol=1e-11)
+    assert np.allclose(first.whitened(first.weights(v)), v)
+    assert np.allclose(first.solve(first.solve(v), True), second.solve(second.solve(v), True))
+    X = model.X[:40].copy()
+    X[::3, 2] = 99.0  # a level that nobody knows
+    new = BasisDesign(model.basis, X)
+    Phi = new.matrix() * s
+    covariance = Phi @ np.linalg.solve(np.eye(m) + s[:, None] * G.dense() * s, Phi.T)
+    for posterior in (first, second):
+        assert np.allclose(posterior.variances(new), np.diag(covariance), atol=1e-11)
+        spread = np.concatenate([block for _, block in posterior.spread(new)])
+        assert np.allclose(spread @ spread.T, covariance, atol=1e-11)
+    z, slope = rng.standard_normal((2, m))
+    order = np.concatenate([G.tips, G.rest])  # in which the full factor is the same one
+    whole = ArrowMatrix.full(G.dense()[np.ix_(order, order)])
+    third = WeightPosterior(whole, r[order], s[order])
+    slope_z = first.solve(slope), third.solve(slope[order])
+    assert np.allclose(slope_z[0][order], slope_z[1], atol=1e-11)
+    solved = first.solve(slope_z[0], transposed=True), third.solve(slope_z[1], transposed=True)
+    of_first = first.scale_slopes(z, slope_z[0], solved[0])
+    of_third = third.scale_slopes(z[order], slope_z[1], solved[1])
+    for found, expected in zip(of_first, of_third, strict=True):
+        assert np.allclose(found[order], expected, atol=1e-11)
+    again = WeightPosterior(G, r, s), second
+    for found, expected in zip(*(each.scale_slopes() for each in again), strict=True):
+        assert np.allclose(found, expected, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", BY_LEVELS[1:])
+def test_gradients_by_blocks_of_levels(name):
+    assert gradient_error(*point(by_levels(name)[0])) < 1e-6
 
 
 # -- wrong programs --------------------------------------------------------------------------------
@@ -328,12 +375,39 @@ def test_a_mean_that_sites_do_not_follow_is_caught(monkeypatch):
     assert gradient_error(*point(MODELS["counts"])) > 1e-3
 
 
-def test_a_printed_dense_model_of_many_cases_says_what_basis_functions_take():
+def test_auto_takes_basis_functions_of_more_than_2000_cases():
     x = np.linspace(0.0, 10.0, 2001)
     model = gp.GPModel(x, np.sin(x), gp.Matern52(), gp.Gaussian())
-    size = model.with_structure("basis").n_latents
-    words = f'dense (2001 cases; structure="basis" has {size} functions, with errors of up to 2.5 %'
+    asked = model.with_structure("basis")
+    assert model.approximate_basis
+    assert model.digest() == asked.digest()
+    words = (
+        f"basis ({asked.n_latents} functions for 2001 cases, with errors of up to 2.5 % of the var"
+    )
     assert words in repr(model)
-    assert "dense (" not in repr(model.take(np.arange(2000)))
-    assert "dense (" not in repr(model.with_structure("dense"))
-    assert "dense (" not in repr(gp.GPModel(x, x, gp.RationalQuadratic(), gp.Gaussian()))
+    assert model.take(np.arange(2000)).structure_in_words == "dense"
+    assert model.with_structure("dense").structure_in_words == "dense"
+
+
+@pytest.mark.parametrize(
+    ("covariance", "options", "why"),
+    [
+        (gp.RationalQuadratic(), {}, "2001 cases, but rational_quadratic() has no basis"),
+        (gp.Matern52(), {"jitter": 1e-6}, "functions for 2001 cases would do, but a jitter is stated"),
+        (gp.Matern52() + gp.Linear(), {"far": 1e6}, "of columns too far from 0: centre them"),
+        (gp.Matern52(0.001), {}, "2001 cases, but matern52() has length scales down to 0.001"),
+    ],
+)  # fmt: skip
+def test_why_many_cases_stay_dense(covariance, options, why):
+    x = np.linspace(0.0, 10.0, 2001) + options.pop("far", 0.0)
+    model = gp.GPModel(x, np.sin(x), covariance, gp.Gaussian(), **options)
+    assert model.structure_name == "dense"
+    assert why in repr(model)
+
+
+def test_a_grid_of_many_cases_is_no_basis():
+    X = np.array([(a, b) for a in range(51) for b in range(40)], dtype=float)
+    model = gp.GPModel(
+        X, np.ones(2040), gp.Matern32(columns=0) * gp.Matern32(columns=1), gp.Poisson()
+    )
+    assert model.structure_in_words == "kronecker"

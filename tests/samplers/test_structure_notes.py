@@ -93,7 +93,7 @@ def test_a_large_dense_model_is_told_its_cost(covariance, said, caplog):
     X = np.linspace(0, 1, 3000)
     labels = np.where(X > 0.4, 1.0, -1.0)
     with caplog.at_level(logging.WARNING):
-        advise(GPModel(X, labels, covariance, Probit()))
+        advise(GPModel(X, labels, covariance, Probit(), structure="dense"))
     (line,) = [r.getMessage() for r in caplog.records]
     assert "n = 3000" in line
     assert "0.36 GB" in line
@@ -102,3 +102,13 @@ def test_a_large_dense_model_is_told_its_cost(covariance, said, caplog):
     advise(GPModel(X[:50], labels[:50], covariance, Probit()))
     advise(GPModel(X, labels, Matern32(LENGTH), Probit(), structure="basis"))
     assert not caplog.records
+
+
+def test_basis_functions_that_nobody_asked_for_are_told(caplog):
+    X = np.linspace(0, 1, 3000)
+    model = GPModel(X, np.where(X > 0.4, 1.0, -1.0), Matern32(LENGTH), Probit())
+    with caplog.at_level(logging.WARNING):
+        advise(model)
+    (line,) = [r.getMessage() for r in caplog.records]
+    assert "30 functions for 3000 cases, with errors of up to 2.5 % of the variance" in line
+    assert 'structure="dense" is exact' in line
