@@ -82,7 +82,7 @@ def write_model_report(
         )
     }
     words = can_do(own.covariance, data.encoding.explaining)
-    models = models_table(data, results, {NAME: words})
+    models = models_table(data, results, {NAME: words}, NAME)
     found = {}
     for sweep in sweeps(data, np.random.default_rng(seed)):
         grid = Grid(

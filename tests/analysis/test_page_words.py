@@ -159,10 +159,12 @@ def test_equal_scores_are_not_resolved_even_without_an_error():
     [
         (8.0, 0.1, f"e<sup>8</sup> = 3000{S}to{S}1"),
         (-8.0, 0.1, f"e<sup>8</sup> = 3000{S}to{S}1 the other way"),
-        (2.0, 0.1, f"hardly: 7.4{S}to{S}1"),
-        (2.99, 0.1, f"hardly: 20{S}to{S}1"),
+        (1.09, 0.1, f"hardly: 3{S}to{S}1"),
+        (1.2, 0.1, f"3.3{S}to{S}1"),
+        (2.99, 0.1, f"20{S}to{S}1"),
         (3.0, 0.1, f"e<sup>3</sup> = 20{S}to{S}1"),
-        (12.0, 0.1, f"e<sup>12</sup> = 200{S}000{S}to{S}1"),
+        (12.0, 0.1, f"e<sup>12</sup> = 160{S}000{S}to{S}1"),
+        (5.0, 0.1, f"e<sup>5</sup> = 150{S}to{S}1"),  # as the page's list of terms has it
         (12.01, 0.1, f"e<sup>12</sup>{S}to{S}1"),
         (19.9, 0.1, f"e<sup>20</sup>{S}to{S}1"),
         (20.0, 0.1, "beyond doubt, e<sup>20</sup>"),
@@ -187,8 +189,8 @@ def test_odds_in_a_sentence():
     ("log_factor", "times"),
     [
         (0.7, f"only 2{S}times"),
-        (1.22, f"only 3.4{S}times"),
-        (2.99, f"only 20{S}times"),
+        (1.22, f"about 3.4{S}times"),
+        (2.99, f"about 20{S}times"),
         (3.01, f"about 20{S}times"),
         (7.6, f"about 2000{S}times"),
         (13.0, f"about 440{S}000{S}times"),
