@@ -269,6 +269,9 @@ def test_predictions_of_a_file_are_those_of_the_report(done, monkeypatch):
     pd.testing.assert_frame_equal(mine[others], report[others])
     assert told[0] == "9 rows read, 9 predicted"
     assert told[-1].endswith("9 rows, none left out")
+    told_columns = told[-1].partition(": ")[2].partition(", and the ")[0].split(", ")
+    assert told_columns == list(mine.columns)[: len(told_columns)]
+    assert told_columns[-1] == "note"
     assert any("not seen before" in line for line in told) == ("ward" in mine)
     first = next(line for line in told if line.startswith("  first row: "))
     if run.data.target.kind == "binary":
