@@ -141,22 +141,27 @@ def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
         " does best" if is_best(analysis) else " is shown",
         _can_do(shown),
     )
-    phrases, leads = [], []
+    alike, leads = [], []
     for _, row in analysis.models.iloc[1:].iterrows():
         difference, error = loo_per_row(analysis, row)
         name = italic(label(row["name"]))
         if not math.isfinite(difference):
             continue
         state = words.resolution(difference, error)
-        if _unreliable(analysis, row) or state == "not resolved":
+        if _unreliable(analysis, row) or not abs(difference) > error:
             mark = " ‡" if _unreliable(analysis, row) else ""
-            phrases.append(Markup("it cannot be told apart from {}{}").format(name, mark))
+            alike.append(Markup("{}{}").format(name, mark))
             continue
-        just = ", on weak evidence" if state == "only just" else ""
+        just = {"only just": ", on weak evidence", "not resolved": ", which may be chance"}.get(
+            state, ""
+        )
         size = words.more_text(abs(difference), error).lstrip("+")
         size = size if size.startswith("×") else f"{size}{words.SPACE}%"
         side = "behind" if difference > 0 else "ahead of"
         leads.append(Markup("{} {} {}{}").format(size, side, name, just))
+    phrases = []
+    if alike:
+        phrases.append(Markup("it cannot be told apart from {}").format(words.series(alike, "or")))
     if leads:
         phrases.append(Markup("it is {}").format(words.series(leads)))
     if not phrases:

@@ -139,9 +139,9 @@ def _grades(analysis: Analysis, n: int) -> str:
     if n == 1:
         return f"{what} Below 1 % an effect is clear, below 5 % likely."
     return (
-        f"{what} An effect is clear if the chance times the number of columns, {n}, is below 1 %, and "
-        "likely below 5 %. It is a weak sign if the chance alone is below 5 %: of twenty columns without "
-        "any effect, one reaches that by luck."
+        f"{what} Counting all {words.count(n)} columns (the chance times {n}), an effect is clear below 1 % "
+        "and likely below 5 %. A chance below 5 % for the column alone is a weak sign: one in twenty columns "
+        "without any effect gets there by luck."
     )
 
 

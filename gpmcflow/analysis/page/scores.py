@@ -136,7 +136,7 @@ def _introduction(analysis: Analysis) -> Markup:
     )
     exposed = ""
     if analysis.info["target"].get("unit") and analysis.kind != "survival":
-        exposed = f"All of them know {label(analysis.info['target']['unit'])}."
+        exposed = f"All of them take {label(analysis.info['target']['unit'])} into account."
     shown = Markup("This page shows {}{}.").format(
         bold(analysis.shown["name"]),
         " (“Which model?” says why)" if len(analysis.models) > 1 else "",

@@ -54,7 +54,7 @@ def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
     if not (math.isfinite(error) and error > 0):
         return signed(value) if sign else number(value)
     decimals = decimals_of(error)
-    return f"{fixed(value, decimals, sign=sign)}{SPACE}±{SPACE}{fixed(error, max(decimals, 0))}"
+    return f"{fixed(value, decimals, sign=sign)}{SPACE}±{SPACE}{fixed(error, decimals)}"
 
 
 def signed(value: float) -> str:

@@ -32,10 +32,10 @@ def runs_of(monkeypatch, model, worst, draws=1000):
     return runs
 
 
-def labels(n):
+def labels(n, covariance=None):
     x = [[float(k)] for k in range(n)]
     y = [(-1.0) ** (k // 3) for k in range(n)]
-    return gp.GPModel(x, y, gp.SquaredExponential(), gp.Probit())
+    return gp.GPModel(x, y, covariance or gp.SquaredExponential(), gp.Probit())
 
 
 def counts(n):
@@ -44,9 +44,14 @@ def counts(n):
 
 @pytest.mark.parametrize(
     ("model", "sampler"),
-    [(labels(300), "NoneType"), (labels(301), "JointSplitHMC"), (counts(20), "JointSplitHMC")],
+    [
+        (labels(300), "PseudoMarginalHMC"),
+        (labels(301), "JointSplitHMC"),
+        (counts(20), "JointSplitHMC"),
+        (labels(20, gp.Linear() + gp.Constant(signal_sd=2.0)), "JointSplitHMC"),  # few weights
+    ],
 )
-def test_few_labels_take_the_sampler_of_the_verb(monkeypatch, model, sampler):
+def test_few_labels_are_drawn_along_their_evidence(monkeypatch, model, sampler):
     assert runs_of(monkeypatch, model, GOOD) == [(sampler, 1000)]
 
 
