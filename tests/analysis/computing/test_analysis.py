@@ -96,6 +96,8 @@ def test_report_and_tables_are_written(done):
     expected = {"rows", "columns", "new_rows", "models", "relevance", "effects", "rug",
                 "hyperparameters", "checks", "predictions_new"}  # fmt: skip
     expected |= EXTRA.get(case, set())
+    if run.settings["models"][info["shown"]]["covariance"] == "linear()":  # which has slopes
+        expected |= {"coefficients"}
     if case != "nothing held out":
         expected |= {"predictions_test"}
     assert tables == expected
