@@ -31,6 +31,7 @@ LEAST_SPREAD = (
     1e-4  # of a difference, in units of the levels' own: smaller ones are rounding errors
 )
 N_FLAT, N_BLOCKS = 20_000, 10  # draws of the largest difference about a flat curve, in blocks
+N_SEARCHED, RARE = 2_000, 0.01  # draws, and the chance at which pairs are set off against a trend
 MOST_COMPARED = 32  # values of a curve whose differences are looked at
 
 
@@ -90,7 +91,7 @@ class Effect(NamedTuple):
     high: np.ndarray
     places: tuple[int, int]  #: of the two values whose difference is the change
     change: tuple[float, float, float]  #: median, 2.5 % and 97.5 % quantile
-    chance: float  #: of so large a difference between two values of a flat curve: `flat_chance`
+    chance: float  #: of so large a difference, or so steady a trend, of a flat curve: `flat_chance`
 
 
 def sweeps(data: Data, rng: np.random.Generator) -> list[Sweep]:
@@ -276,7 +277,7 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
     mean, scaled = np.median(averages, axis=0), on_link(averages, kind)
     ratios = KINDS[kind].ratios
     first, last = sweep.usual
-    seen = scaled
+    seen, values = scaled, None
     if sweep.kind == "place":
         order = np.argsort(mean, kind="stable")
         first, last = (int(order[round(q * (len(order) - 1))]) for q in USUAL)
@@ -284,21 +285,24 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
         distance = np.log(mean / mean[0]) if ratios else mean - mean[0]
         last = int(np.argmax(np.abs(distance)))
     else:
-        seen = scaled[:, first : last + 1]
+        seen, values = scaled[:, first : last + 1], sweep.values[first : last + 1]
         first, last = _turned(np.log(averages) if ratios else averages, first, last)
     ends = averages[:, first], averages[:, last]
     change = ends[1] / ends[0] if ratios else ends[1] - ends[0]
     if kind == "real" and sweep.kind == "category" and np.median(change) < 0.0:
         first, last, change = last, first, -change  # told from the lower end
     summary = (float(q) for q in np.quantile(change, [0.5, 0.025, 0.975]))
-    return Effect(mean, low, high, (first, last), tuple(summary), flat_chance(seen))
+    return Effect(mean, low, high, (first, last), tuple(summary), flat_chance(seen, values))
 
 
-def flat_chance(draws: np.ndarray) -> float:
+def flat_chance(draws: np.ndarray, values: np.ndarray | None = None) -> float:
     """Chance of a largest difference like that of draws (draw, g) of a curve, were the curve flat.
 
     A difference between two values is measured in its own posterior standard deviation; the largest over all
     pairs is compared with the largest of curves that vary about a flat one as the draws do about their mean.
+    With the numbers ``values`` (g,) that the curve is at, its straight trend counts as a difference, too; the
+    pairs have to exceed it by what the largest of so many exceeds one by chance, so that a steady rise has at
+    most about twice the chance that it would have if nothing else had been looked for.
     The posterior is shrunk towards a flat curve, so that the chance is rather too large than too small.
     """
     some = np.unique(np.linspace(0, draws.shape[1] - 1, MOST_COMPARED).astype(int))
@@ -317,12 +321,23 @@ def flat_chance(draws: np.ndarray) -> float:
     # as many normals a curve as it has values, not as there are draws: the covariance is the same
     root = np.linalg.qr(centred, mode="r") / np.sqrt(len(draws) - 1.0)
     rng, below = np.random.default_rng(0), 0
+    steady, ahead = None, 0.0
+    if values is not None:
+        weights = np.asarray(values, dtype=float)[some]
+        weights = weights - weights.mean()
+        steady = weights / np.linalg.norm(root @ weights)
+        flat = np.random.default_rng(1).standard_normal((N_SEARCHED, len(root))) @ root
+        most = np.max(np.abs(flat[:, i] - flat[:, j]) / spread, axis=1)
+        ahead = np.quantile(most, 1.0 - RARE) - np.quantile(np.abs(flat @ steady), 1.0 - RARE)
+        largest = max(np.abs(level @ steady), largest - ahead)
     for _ in range(N_BLOCKS):
         flat = rng.standard_normal((N_FLAT // N_BLOCKS, len(root))) @ root
+        if steady is not None:
+            flat = flat[np.abs(flat @ steady) < largest]
         for first in np.unique(i):
             own = i == first
             gaps = np.abs(flat[:, [first]] - flat[:, j[own]])
-            flat = flat[(gaps < largest * spread[own]).all(1)]
+            flat = flat[(gaps < (largest + ahead) * spread[own]).all(1)]
         below += len(flat)
     above = N_FLAT - below
     return (above + 1.0) / (N_FLAT + 1.0)

@@ -10,7 +10,12 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.analysis.coefficients import with_coefficients
-from gpmcflow.analysis.convergence import NOT_ANNEALED, converged
+from gpmcflow.analysis.convergence import (
+    FEWEST_EFFECTIVE,
+    NOT_ANNEALED,
+    converged,
+    convergence,
+)
 from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
@@ -25,6 +30,7 @@ from gpmcflow.approximations.leave_one_out import (
     over_laplace,
     over_settings,
 )
+from gpmcflow.approximations.mixture import MOST_FITTED
 from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.errors import NumericalError
@@ -33,10 +39,12 @@ from gpmcflow.execution import Execution, chain_generators
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import RegressionDensity
-from gpmcflow.samplers import FittedIndependence, JointSplitHMC, Sampler
+from gpmcflow.samplers import FittedIndependence, JointSplitHMC, PseudoMarginalHMC, Sampler
 from gpmcflow.samplers.density.problem import DensityProblem
+from gpmcflow.samplers.joint.pseudo_marginal import suits_pseudo_marginal
 from gpmcflow.samplers.sampling import sample
 
+MOST_GROWTH, MARGIN = 4, 1.3  # of draws that do not converge; of the effective ones aimed at
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
 MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
@@ -227,8 +235,10 @@ def draw(
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
-    By joint split HMC. With Gaussian noise and a dense covariance independence Metropolis comes first, where
-    its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if these draws converge.
+    By joint split HMC; of up to `MOST_FITTED` labels and a dense covariance by pseudo-marginal HMC.
+    With Gaussian noise and a dense covariance independence Metropolis comes first, where its pilot finds at
+    least `LEAST_SHARE` of the draws effective, and stays if these draws converge. Chains that do not converge
+    are run once more, up to `MOST_GROWTH` times as long, unless they were too short to.
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
@@ -245,7 +255,22 @@ def draw(
         draws = sample(model, independent, execution=how.inside("independence"), **run)
         if converged(draws):
             return draws
-    return sample(model, JointSplitHMC(), execution=how.inside("joint_split_hmc"), **run)
+    few_labels = model.likelihood.relative_sites and model.n_cases <= MOST_FITTED
+    by_evidence = few_labels and suits_pseudo_marginal(model)
+    sampler = PseudoMarginalHMC() if by_evidence else JointSplitHMC()
+    draws = sample(model, sampler, execution=how.inside("joint"), **run)
+    if run["n_chains"] * run["n_draws"] < FEWEST_EFFECTIVE or not model.dim or converged(draws):
+        return draws
+    run["n_draws"] *= growth(draws)
+    return sample(model, sampler, execution=how.inside("longer"), **run)
+
+
+def growth(draws: xr.DataTree) -> int:
+    """How many times as many draws would be enough, with a margin, from 2 to `MOST_GROWTH`."""
+    worst = convergence(draws)
+    needed = MARGIN * FEWEST_EFFECTIVE / min(worst["ess_bulk"], worst["ess_tail"])
+    agree = worst["r_hat"] <= worst["r_hat_limit"]
+    return int(np.clip(np.ceil(needed), 2, MOST_GROWTH)) if agree else MOST_GROWTH
 
 
 def n_left_out(model: GPModel) -> int:
@@ -301,8 +326,3 @@ def summarise(
         every = draws["posterior"]["latent"].transpose("chain", "draw", "latent_dim")
         latents = every[:, rows].values
     return with_leave_one_out(tree, over_draws(model, theta[:, rows], latents), data)
-
-
-def best_left_out(trees: Mapping[str, xr.DataTree]) -> str:
-    """The name of the tree with the largest sum of leave-one-out log densities, the first of equals."""
-    return max(trees, key=lambda name: float(trees[name]["leave_one_out/log_density"].sum()))

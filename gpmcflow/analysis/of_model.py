@@ -87,7 +87,7 @@ def write_model_report(
         )
     }
     words = can_do(first.covariance, data.encoding.explaining)
-    models = models_table(data, results, {NAME: words})
+    models = models_table(data, results, {NAME: words}, NAME)
     effects, answer = _effects(draws, data, model, seed)
     made = {
         "models": models,

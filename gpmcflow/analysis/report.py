@@ -17,6 +17,7 @@ import gpmcflow
 from gpmcflow.analysis import tables
 from gpmcflow.analysis.areas import area_table, outline_table
 from gpmcflow.analysis.baselines import baselines, separated
+from gpmcflow.analysis.choice import BAD_SHARE
 from gpmcflow.analysis.coefficients import coefficient_table
 from gpmcflow.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, convergence
 from gpmcflow.analysis.data import Data, beside_predictions, data_of
@@ -25,7 +26,7 @@ from gpmcflow.analysis.fitting import ALL_ROWS
 from gpmcflow.analysis.interactions import interaction_tables
 from gpmcflow.analysis.models import build_model, known_of, model_statement
 from gpmcflow.analysis.page.page import build_page
-from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table, score_kind, shown_model
+from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, choice_of, models_table, score_kind
 from gpmcflow.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of, made_of
 from gpmcflow.analysis.summaries import Places
 from gpmcflow.analysis.survival_curves import curves_of
@@ -51,7 +52,6 @@ from gpmcflow.storage.input_files import user_path
 
 # What was checked of each model of an analysis: `checks.csv`.
 
-LARGEST_BAD_SHARE = 0.05  # of cases with a Pareto k above 0.7
 LARGEST_EVIDENCE_ERROR = 0.5  # nats
 COLUMNS = ("check", "model", "limit", "worst", "alarm", "reason", "touches", "settle")
 
@@ -69,19 +69,18 @@ def checks(
     ``again`` is the command that runs the analysis, ``evidence`` its `evidence_table` if it has one: rows of
     it begin with "evidence" and touch nothing but the order of the models.
     """
-    more = f"write sampling: {{draws: N}} with N twice as large in the config, then: {again}"
     bad_share = "leave-one-out, share of rows with Pareto k above 0.7"
     rows = []
     for row in models[models["role"] == "model"].to_dict("records"):
         name, own = row["name"], []
         if np.isfinite(row.get("r_hat", np.nan)):
             bad = row["loo_bad_share"]
+            more = _longer(row["chains"], row["draws"], again)
             own += _of_draws(row, more)
-            own += (
-                _of_draws(convergence(final), more, ", all rows") if final and name == shown else []
-            )
+            if final and name == shown:
+                own += _of_draws(convergence(final), more, ", all rows")
             own += [
-                (bad_share, LARGEST_BAD_SHARE, bad, bad > LARGEST_BAD_SHARE,
+                (bad_share, BAD_SHARE, bad, bad > BAD_SHARE,
                  "judge by the held-out rows instead"),
             ]  # fmt: skip
         if np.isfinite(row.get("settings", np.nan)):
@@ -94,6 +93,12 @@ def checks(
             of_evidence = [_averaged(evidence.set_index("model").loc[name], again)]
         rows += [_row(name, "only its place by the evidence", each) for each in of_evidence]
     return pd.DataFrame(rows, columns=list(COLUMNS))
+
+
+def _longer(chains: float, draws: float, again: str) -> str:
+    """What to write for twice as many draws as were made."""
+    settings = f"sampling: {{chains: {chains:.0f}, draws: {2 * draws:.0f}}}"
+    return f"write the line {settings} into the config, then: {again}"
 
 
 def _of_draws(row: Mapping[str, Any], more: str, of: str = "") -> list[tuple]:
@@ -123,7 +128,7 @@ def _row(model: str, touches: str, each: tuple) -> dict[str, Any]:
 def _of_quick_evidence(row: dict[str, Any], again: str) -> list[tuple]:
     if str(row["evidence_alarm"]).startswith(NOT_ANNEALED):  # which the comparison says
         return []
-    longer = f"write evidence: {{temperatures: 200}} in the config, then: {again}"
+    longer = f"write the line evidence: {{temperatures: 200}} into the config, then: {again}"
     if np.isfinite(row.get("settings", np.nan)):  # averaged: a full run has more draws
         longer = again
     error, limit, alarm = row["log_evidence_se"], LARGEST_EVIDENCE_ERROR, row["evidence_alarm"]
@@ -138,7 +143,7 @@ def _doubts(alarm: str, settle: str) -> tuple:
 
 
 def _averaged(row: pd.Series, again: str) -> tuple:
-    return _doubts(row["alarm"], f"write {row['settle']} in the config, then: {again}")
+    return _doubts(row["alarm"], f"write the line {row['settle']} into the config, then: {again}")
 
 
 # The last step of an analysis: its tables, `info.json` and the page made of them.
@@ -187,7 +192,8 @@ def write_report(
     stored = load_results(folder / "data.nc")
     data = data_of(stored)
     results = read_results(folder, settings, data)
-    shown = shown_model(results)
+    choice = choice_of(results)
+    shown = choice.name
     own, key = results[shown].shown, (name, shown)
     answer, whole, finals = own, data, final_kinds(settings)
     if finals:  # all that the page answers is of the fit to all rows
@@ -201,7 +207,7 @@ def write_report(
         for m, stated in statements.items()
     }
     words = {m: can_do(k, data.encoding.explaining) for m, k in covariances.items()}
-    models = models_table(data, results, words)
+    models = models_table(data, results, words, shown)
     again = f"gpmcflow run {config}"
     made: dict[str, pd.DataFrame] = {
         "models": models,
@@ -266,6 +272,7 @@ def write_report(
         "seed": seed,
         "seconds": seconds,
         "shown": shown,
+        "choice": choice._asdict(),
         "shown_columns": [*map(beside_predictions, _first(effects, data))][:N_SHOWN_COLUMNS],
         "map_average": tables.map_average(made["map"], made["points"]) if "map" in made else None,
         **facts_of_times(whole, results[shown].likelihood),

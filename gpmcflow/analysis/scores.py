@@ -11,10 +11,10 @@ import scipy  # scipy.stats is loaded on first use, as it takes longest of all t
 import xarray as xr
 
 from gpmcflow.analysis.baselines import Baseline, baselines
+from gpmcflow.analysis.choice import Candidate, Choice, chosen
 from gpmcflow.analysis.convergence import convergence
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.evidence_tables import bridge_row
-from gpmcflow.analysis.fitting import best_left_out
 from gpmcflow.analysis.grades import most_probable
 from gpmcflow.data.layout import permutation
 from gpmcflow.data.outcome_kinds import KINDS
@@ -71,16 +71,22 @@ def score_kind(data: Data) -> str:
     return HELD_OUT if enough else LEAVE_ONE_OUT
 
 
-def shown_model(results: Mapping[str, Results]) -> str:
-    """The model with the largest expected log predictive density by leave-one-out."""
-    return best_left_out({name: model.shown for name, model in results.items()})
+def choice_of(results: Mapping[str, Results]) -> Choice:
+    """The shown model, and what decided: `choice.chosen`."""
+    candidates = {}
+    for name, own in results.items():
+        trees = {"fit": own.fit, "posterior": own.draws, "summary": own.summary}
+        trees |= {"evidence": own.evidence}
+        made = {kind: tree for kind, tree in trees.items() if tree is not None}
+        candidates[name] = Candidate.of_trees(made)
+    return chosen(candidates)
 
 
 def models_table(
-    data: Data, results: Mapping[str, Results], can_do: Mapping[str, str]
+    data: Data, results: Mapping[str, Results], can_do: Mapping[str, str], shown: str
 ) -> pd.DataFrame:
     """A row for each model and baseline: evidence, leave-one-out, scores, diagnostics, seconds."""
-    by, shown = score_kind(data), shown_model(results)
+    by = score_kind(data)
     scored = data.held_out if by == HELD_OUT else data.learning
     likelihood = results[shown].likelihood
     if by == HELD_OUT:

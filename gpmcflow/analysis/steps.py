@@ -8,6 +8,7 @@ import xarray as xr
 
 from gpmcflow.analysis import evidence_tables as averaged_evidence
 from gpmcflow.analysis import fitting
+from gpmcflow.analysis.choice import Candidate, chosen
 from gpmcflow.analysis.data import Data, data_of
 from gpmcflow.analysis.models import build_model, model_statement
 from gpmcflow.execution import Execution
@@ -60,11 +61,14 @@ class _Step:
 
 
 class _Final(_Step):
-    """The same of the model with the best leave-one-out score and all rows."""
+    """The same of the shown model and all rows."""
 
     def _taken(self, data: Data) -> tuple:
-        trees = {Path(path).parent.name: load_results(path) for path in self.job.input.results}
-        return fitting.best_left_out(trees), data.whole(), fitting.ALL_ROWS
+        trees: dict[str, dict[str, xr.DataTree]] = {model: {} for model in self.settings["models"]}
+        for path in map(Path, self.job.input.results):
+            trees[path.parent.name][path.stem] = load_results(path)
+        candidates = {model: Candidate.of_trees(own) for model, own in trees.items()}
+        return chosen(candidates).name, data.whole(), fitting.ALL_ROWS
 
 
 def fit(job: Job) -> xr.DataTree:

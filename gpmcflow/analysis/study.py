@@ -227,12 +227,7 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
                 averaged = evidence_settings(settings, *AVERAGED)
                 results.append(EVIDENCE.job(drawn, averaged, **names))
         if holds_out(settings):
-            shown = [
-                job.output
-                for job in results
-                if job.stage is (FIT if settings["quick"] else SUMMARISE)
-            ]
-            whole = {"data": read.output, "results": shown}
+            whole = {"data": read.output, "results": [job.output for job in results]}
             if not settings["quick"]:
                 draw = FINAL_DRAW.job(whole, settings_of(settings, "sampling"), analysis=name)
                 whole, results = whole | {"draws": draw.output}, [*results, draw]

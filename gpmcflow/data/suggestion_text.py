@@ -82,6 +82,7 @@ def _dense_models(inputs: Sequence[str], places: Sequence[str]) -> dict[str, str
     return models | {"plain": STRAIGHT}
 
 
+MANY_LEVELS = 5  # of categories, from which on they may as well be names of groups
 ADDITIVE = "curves"
 APART = "apart"
 MODEL_WORDS = {
@@ -99,6 +100,23 @@ MODEL_WORDS = {
     "round": "a surface, the same reach in all directions",
     "trend": "a straight slope",
 }
+
+
+def _about_groups(suggestion: Suggestion) -> str:
+    """What groups are; and what to write for a level of its own of each of many categories, if there are."""
+    settings, what = suggestion.settings, "names of subjects and the like"
+    inputs = [name for name, use in suggestion.uses.items() if use == "input"]
+    many = {
+        name: len(own.levels)
+        for name, own in ((name, suggestion.columns[name]) for name in inputs)
+        if own.kind == "category" and len(own.levels) >= MANY_LEVELS
+    }
+    if settings.groups or not many:
+        return f"{what}, for group(..)"
+    name = max(many, key=lambda name: many[name])
+    elsewhere = ", not under categorical" if name in settings.categorical else ""
+    term = f"group({as_argument(name)})"
+    return f"{what}: write {yaml_text(name)} here{elsewhere}, and + {term} in a covariance"
 
 
 def zeros_like(models: Mapping[str, str]) -> str:
@@ -162,7 +180,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     lines += [
         f"  drop: [{_listed(settings.drop)}]   # columns not to use",
         f"  categorical: [{_listed(settings.categorical)}]   # categories, whatever they hold",
-        f"  groups: [{_listed(settings.groups)}]   # names of subjects and the like, for group(..)",
+        f"  groups: [{_listed(settings.groups)}]   # {_about_groups(suggestion)}",
         *_files_of_areas(settings),
         f'  missing: [{words}]   # words for "no value", beside the empty cell',
         "  incomplete: fill        # missing cells get the middle value; drop: rows are not used",

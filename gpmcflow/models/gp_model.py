@@ -400,7 +400,7 @@ class GPModel(WritableArrays, LatentPrior):
 
     def __repr__(self) -> str:
         n, p = self.X.shape
-        more = "" if self.mean == 0.0 else f", mean={self.mean!r}"
+        more = "" if self.mean == 0.0 else f", mean={_mean_text(self.mean)}"
         stated = isinstance(self.structure, BasisFunctions)
         structure = self.structure if stated else self.structure_in_words
         return (
@@ -629,6 +629,13 @@ class GPModel(WritableArrays, LatentPrior):
         told = tuple(leaf.text() for leaf in known)  # which their reprs shorten
         text = repr((*settings, *inputs, *structure, *told))
         return text_digest(array_digest({"X": self.X, "y": self.y}), text)
+
+
+def _mean_text(mean: Any) -> str:
+    """Of a hyperprior without its scale, which is that of positive parameters: a mean is any number."""
+    if isinstance(mean, Hyperprior):
+        return f"Hyperprior({mean.distribution!r}, {dict(mean.parameters)!r})"
+    return repr(mean)
 
 
 # what `help` shows: that of the fields, which `__new__` hides

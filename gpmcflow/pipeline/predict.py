@@ -156,9 +156,7 @@ def _told(table: pd.DataFrame, part: Part, info: Mapping, output: str | Path) ->
     if outside:
         yield f"  {len(outside)} lie outside the learning data ({outside[0]}): see column note"
     first, kind, name = table.iloc[0], info["target"]["kind"], info["target"]["name"]
-    made = ["mean", "sd", "quantiles"]
     if level := KINDS[kind].level:
-        made = [level, *(PREFIX + own for own in info["target"]["levels"])]
         shown = f"{name} {first[level]} ({first[PREFIX + first[level]]:.0%})"
     elif kind == "binary":
         shown = f"probability {first['mean']:.0%} ({first['q025']:.0%} to {first['q975']:.0%})"
@@ -166,7 +164,7 @@ def _told(table: pd.DataFrame, part: Part, info: Mapping, output: str | Path) ->
         middle = "q50" if KINDS[kind].typical == "median" else "mean"
         shown = f"{name} {first[middle]:.3g} ({first['q025']:.3g} to {first['q975']:.3g})"
     yield f"  first row: {shown}"
-    front = [name for name in table if name in ("row", *info["ids"])]
-    names = ", ".join([*front, *made, "note"])
+    last = list(table).index("note") + 1
+    names, cells = ", ".join(table.columns[:last]), len(table.columns) - last
     where = "standard output" if is_standard_output(output) else output
-    yield f"wrote {where}: {names}; {len(table)} rows, none left out"
+    yield f"wrote {where}: {names}, and the {cells} columns of the file; {len(table)} rows, none left out"

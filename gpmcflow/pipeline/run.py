@@ -60,7 +60,12 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
         cost = forecast(config, cores=cores, folder=folder)
         require_fit(cost)
         lines += [f"{path}: no problems; {cost.in_words}", *cost.notes]
-        lines.append(f"next: gpmcflow run {path}{' --quick' * quick} --cores {cores}")
+        if all(settings["quick"] for settings in config["analyses"].values()):
+            lines.append(f"next: gpmcflow run {path}{' --quick' * quick}")
+        else:
+            lines.append(
+                f"next: gpmcflow run {path} --quick   # an answer in seconds; without --quick by Monte Carlo"
+            )
     return lines
 
 

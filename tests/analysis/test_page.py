@@ -70,7 +70,7 @@ def test_the_answer_of_patients_is_filled_from_the_tables(finished):
         "Two of the nine columns clearly matter for readmitted, the strongest first: creatinine (rising) and "
         "prior admissions (rising). With creatinine at 131 instead of 57, the probability that "
         "readmitted is yes is 34 points higher (95 % interval 20 to 46), other things equal; with prior "
-        "admissions at 3 instead of 0, it is 28 points higher (17 to 39). There is weak evidence that "
+        "admissions at 3 instead of 0, it is 28 points higher (17 to 39). It is likely that "
         "ward matters. Of all rows, 43 % are “yes”."
     ) in answer
     assert "the model misclassifies 32; always answering “no” misclassifies 52." in answer
@@ -109,9 +109,9 @@ def test_the_answer_of_machine_ranks_the_columns(finished):
         "With speed at 2940 rpm instead of 1030, the expected vibration is 1.41 mm/s higher (95 % "
         "interval 1.33 to 1.49), other things equal; with load at 36 instead of 8.4, it is 0.82 mm/s"
     ) in answer
-    assert "pressure, humidity and batch no show no clear effect." in answer
+    assert "pressure, humidity and batch no show no sign of an effect." in answer
     assert "The model beats linear regression" in answer
-    assert "0.030 (0.003 to 0.060), no clear effect" in section_of(page, "relevance")
+    assert "0.030 (0.003 to 0.060) | no sign | 5 %" in section_of(page, "relevance")
     assert "14 of the 200 rows in plan.csv are unlike the rows to learn" in section_of(
         page, "trust"
     )
@@ -176,12 +176,13 @@ def test_tables_hold_the_stored_numbers(finished):
     assert "relevance | 55.9 ± 2.0 | 32 | −0.4 ± 1.8 |" in section_of(page, "score")
     assert "base rate | 50.3 ± 1.5 | 52 | −10.4 ± 3.1 |" in section_of(page, "score")
     relevance = section_of(page, "relevance")
-    assert "creatinine | 57 to 131 | +34 (+20 to +46) |" in relevance
-    assert "ward | medicine to surgery | +8 (+1 to +16), weak evidence |" in relevance
-    assert "bmi | 21.6 to 32.6 | −5 (−15 to +4), no clear effect |" in relevance
+    assert "creatinine | 57 to 131 | +34 (+20 to +46) | clear | 0.01 % |" in relevance
+    assert "ward | medicine to surgery | +8 (+1 to +16) | likely | 0.4 % |" in relevance
+    assert "bmi | 21.6 to 32.6 | −5 (−15 to +4) | no sign | 40 % |" in relevance
     models = section_of(page, "models")
     # 470 rows: exp(7.5 / 470) is 1.6 % more, 2.2 / 470 its error
-    assert "it cannot be told apart from smooth; it is 1.6 ± 0.5 % ahead of plain" in models
+    assert "ahead of smooth, which may be chance" in models
+    assert "1.6 ± 0.5 % ahead of plain" in models
     assert "plain | straight lines; yes or no, probit | +1.6 ± 0.5 | e11 = 60 000 to 1 |" in models
     data = section_of(page, "data")
     assert "470 to learn from, 118 held out and 12 without an outcome" in data

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import yaml
 
@@ -224,6 +225,20 @@ def test_names_that_differ_in_marks_alone_and_marks_that_yaml_refuses(tmp_path):
     data = data_of(data_tree(prepare_table(loaded["data"], tmp_path)))
     model = build_model({"likelihood": None, "priors": {}, **loaded}, "relevance", data, "own")
     assert {"g_g.length_scale", "g_g_.length_scale"} <= set(model.names)
+
+
+def test_many_categories_are_told_how_to_become_groups(tmp_path):
+    """A plot of 6 names: the line of groups says what to write, and it works as written."""
+    plots = [f"plot {k % 6}" for k in range(60)]
+    rows = {"plot": plots, "dose": np.arange(60.0) % 7, "gain": np.arange(60.0) % 11}
+    pd.DataFrame(rows).to_csv(tmp_path / "file.csv", index=False)
+    text = suggest(tmp_path / "file.csv", "gain").text("file")
+    line = next(line for line in text.splitlines() if "groups:" in line)
+    assert ": write plot here, and + group(plot) in a covariance" in line
+    few = pd.DataFrame({**rows, "plot": [f"plot {k % 3}" for k in range(60)]})
+    few.to_csv(tmp_path / "few.csv", index=False)
+    text = suggest(tmp_path / "few.csv", "gain").text("few")
+    assert "names of subjects and the like, for group(..)" in text
 
 
 def test_whole_numbers_that_may_be_names_are_pointed_out(tmp_path):

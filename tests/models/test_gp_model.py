@@ -182,6 +182,12 @@ def test_repr_is_short():
     )
 
 
+def test_repr_of_a_mean_has_no_scale_as_a_mean_is_any_number():
+    mean = Hyperprior("norm", {"loc": 5.5, "scale": 2.9})
+    text = repr(GPModel(FRAME, LABELS, SquaredExponential(0.5, 1.0, columns="age"), Probit(), mean))
+    assert "mean=Hyperprior('norm', {'loc': 5.5, 'scale': 2.9}), structure" in text
+
+
 # -- values ----------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page.area_map import areas_answer
 from gpmcflow.analysis.page.columns import besides_location, columns_answer, curve_answer
 from gpmcflow.analysis.page.html import Section, italic, join, paragraph, quiet, sentences
 from gpmcflow.analysis.page.places import map_answer
@@ -38,6 +39,8 @@ def answer(analysis: Analysis) -> Section:
         main = curve_answer(analysis)
     else:
         main = columns_answer(analysis)
+    if not nothing_learnt(analysis):
+        main = sentences([areas_answer(analysis), main])
     if analysis.provisional:
         main = Markup(
             "<b>Provisional:</b> {} failed (see “Can I trust the computation?”). {}"
@@ -151,14 +154,14 @@ def _separated(analysis: Analysis) -> Markup:
 
 
 def _none_seen(analysis: Analysis) -> Markup:
-    """Columns without a clear effect, where they are few and others have one."""
+    """Columns without any sign of an effect, where they are few and others have one."""
     shifts = changes(analysis)
-    names = [shift.name for shift in shifts if shift.silent and shift.kind != "place"]
-    every = all(shift.state == NONE for shift in shifts)
-    if not 0 < len(names) <= 4 or every or nothing_learnt(analysis):
+    names = [shift.name for shift in shifts if shift.state == NONE and shift.kind != "place"]
+    seen = any(shift.seen for shift in shifts)
+    if not 0 < len(names) <= 4 or not seen or nothing_learnt(analysis):
         return Markup("")
     listed = words.series([italic(name) for name in names])
-    return Markup("{} show{} no clear effect.").format(listed, "s" * (len(names) == 1))
+    return Markup("{} show{} no sign of an effect.").format(listed, "s" * (len(names) == 1))
 
 
 def _error(analysis: Analysis, row: pd.Series) -> str:
@@ -170,7 +173,7 @@ def _notes(analysis: Analysis) -> Markup:
     shifts = [
         shift
         for shift in changes(analysis)
-        if shift.kind == "number" and shift.state != NONE and not is_time(shift.column)
+        if shift.kind == "number" and shift.seen and not is_time(shift.column)
     ]
     about = (
         f" These are associations: changing {shifts[0].name} need not change the outcome."

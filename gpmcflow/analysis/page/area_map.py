@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.canvas import drawn
-from gpmcflow.analysis.page.html import figure
+from gpmcflow.analysis.page.html import bold, figure, italic, sentences
 from gpmcflow.analysis.page.results import Analysis
 from gpmcflow.plot.areas import area_frame, draw_areas, paths_of
 from gpmcflow.plot.maps import round_levels
@@ -22,7 +23,7 @@ def area_maps(analysis: Analysis) -> Markup | None:
     if areas.empty or outlines.empty:
         return None
     values = areas[areas["area"].isin(outlines["area"])].set_index("area")
-    above, below = int((values["above"] > SURE).sum()), int((values["above"] < 1.0 - SURE).sum())
+    above, below = _sure(values)
     alone = int((values["rows"] == 0).sum())
     what = "relative to the overall mean" if analysis.ratios else "less the overall mean"
     relative = "Relative risk" if analysis.kind == "counts" else "Ratio"
@@ -51,6 +52,56 @@ def area_maps(analysis: Analysis) -> Markup | None:
         ),
     ]
     return figure(panels, caption)
+
+
+def areas_answer(analysis: Analysis) -> Markup:
+    """How many areas lie above and below the overall mean, and which the most; nothing without areas.
+
+    Nor where the shown model has no term of the areas, so that all have one response.
+    """
+    areas = analysis["areas"]
+    if areas.empty or np.ptp(areas["mean"]) <= 1e-9 * areas["mean"].abs().max():
+        return Markup("")
+    above, below = _sure(areas)
+    if not above + below:
+        return Markup("No area differs from the overall mean with a probability above 95 %.")
+    parts = [
+        Markup("Of {}, {} above the overall mean and {} below it, each with more than 95 % probability.")
+        .format(_areas(len(areas)), bold(f"{above} lie{'s' * (above == 1)}"), bold(str(below)))
+    ]  # fmt: skip
+    named = [("highest", areas.iloc[areas["relative"].argmax()])] if above else []
+    named += [("lowest", areas.iloc[areas["relative"].argmin()])] if below else []
+    said = [
+        Markup("the {} is {}, {}").format(
+            side, italic(row["area"]), _relative(analysis, row, first=k == 0)
+        )
+        for k, (side, row) in enumerate(named)
+    ]
+    return sentences([*parts, Markup(words.capital(str(words.series(said)))) + "."])
+
+
+def _relative(analysis: Analysis, row: pd.Series, *, first: bool) -> str:
+    """``with 1.8 times the mean (95 % interval 1.3 to 2.4)``, ``12 points above it (..)``."""
+    triple = [float(row[name]) for name in ("relative", "relative_low", "relative_high")]
+    opening = "95 % interval " * first
+    if analysis.ratios:
+        middle, low, high = words.interval_parts(*triple)
+        return f"with {middle} times the mean ({opening}{low} to {high})"
+    side = "above" if triple[0] >= 0 else "below"
+    if triple[0] < 0:
+        triple = [-triple[0], -triple[2], -triple[1]]
+    if analysis.shares:
+        middle, low, high = words.points_parts(*triple)
+        return f"{middle} points {side} the mean ({opening}{low} to {high})"
+    middle, low, high = words.interval_parts(*triple)
+    unit = analysis.unit_after(analysis.info["target"]["name"])
+    return f"{middle}{unit} {side} the mean ({opening}{low} to {high})"
+
+
+def _sure(areas: pd.DataFrame) -> tuple[int, int]:
+    """How many areas lie above the overall mean, and below it, with more than 95 % probability."""
+    above = areas["above"]
+    return int((above > SURE).sum()), int((above < 1.0 - SURE).sum())
 
 
 def _areas(n: int) -> str:

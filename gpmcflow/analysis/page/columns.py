@@ -15,7 +15,7 @@ from gpmcflow.analysis.page.html import bold, italic, sentences
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import (
     CLEAR,
-    NONE,
+    LIKELY,
     WEAK,
     Change,
     against_base,
@@ -173,22 +173,31 @@ def columns_answer(analysis: Analysis) -> Markup:
     if nothing := nothing_learnt(analysis):
         return nothing
     shifts = [shift for shift in changes(analysis) if shift.kind != "place"]
-    clear, weak = ([s for s in shifts if s.state == state] for state in (CLEAR, WEAK))
-    opening: Markup | str = ""
-    if against_base(analysis) == "unsure":
-        clear, weak = [], clear + weak
-        opening = Markup(
-            "These rows cannot tell whether the model predicts {} better than the {}."
-        ).format(italic(analysis.target), analysis.overall)
+    clear, likely, weak = (
+        [s for s in shifts if s.state == state] for state in (CLEAR, LIKELY, WEAK)
+    )
+    doubt: Markup | str = ""
+    if against_base(analysis) == "unsure":  # an effect may be clear for all that
+        likely, weak = [], likely + weak
+        text = (
+            "Whether this makes predictions of {} better than the {}, these rows cannot tell."
+            if clear
+            else "These rows cannot tell whether the model predicts {} better than the {}."
+        )
+        doubt = Markup(text).format(italic(analysis.target), analysis.overall)
     moved = _grades_move(analysis, clear)
     return sentences(
         [
-            opening,
+            "" if clear else doubt,
             moved,
-            _matter(analysis, clear, len(shifts)) if clear or not weak else "",
+            _matter(analysis, clear, len(shifts))
+            if shifts and (clear or not likely + weak)
+            else "",
             *_spelled(analysis, [] if moved else clear),
-            _weak(weak),
+            _may_matter("It is likely that {} matter{}.", likely),
+            "" if clear or likely else _may_matter("There is a weak sign that {} matter{}.", weak),
             _location(analysis),
+            doubt if clear else "",
             _overall(analysis),
         ]
     )
@@ -198,7 +207,7 @@ def _matter(analysis: Analysis, clear: list[Change], n: int) -> Markup:
     """How many of the columns matter, and which, with the shapes of their curves."""
     target = italic(analysis.target)
     if not clear:
-        return Markup("No single column shows a clear effect on {}.").format(target)
+        return Markup("No single column shows a sign of an effect on {}.").format(target)
     verb = f"clearly matter{'s' * (len(clear) == 1)}"
     if n == 1:
         return Markup("{} {} for {}.").format(_shaped(analysis, clear[0]), verb, target)
@@ -211,11 +220,10 @@ def _matter(analysis: Analysis, clear: list[Change], n: int) -> Markup:
     )
 
 
-def _weak(weak: list[Change]) -> Markup:
-    if not weak:
-        return Markup("")
-    names = words.series([bold(shift.name) for shift in weak[:_NAMED]])
-    return Markup("There is weak evidence that {} matter{}.").format(names, "s" * (len(weak) == 1))
+def _may_matter(sentence: str, shifts: list[Change]) -> Markup:
+    """The sentence with the names of the columns, or nothing without any."""
+    names = words.series([bold(shift.name) for shift in shifts[:_NAMED]])
+    return Markup(sentence).format(names, "s" * (len(shifts) == 1)) if shifts else Markup("")
 
 
 def _location(analysis: Analysis) -> str:
@@ -223,8 +231,12 @@ def _location(analysis: Analysis) -> str:
     place = place_of(analysis)
     if place is None:
         return ""
-    said = {CLEAR: "matters too", WEAK: "may matter too: the evidence is weak"}
-    return f"Location {said.get(place.state, 'shows no clear effect')}."
+    said = {
+        CLEAR: "matters too",
+        LIKELY: "is likely to matter too",
+        WEAK: "shows a weak sign of an effect",
+    }
+    return f"Location {said.get(place.state, 'shows no sign of an effect')}."
 
 
 def besides_location(analysis: Analysis) -> Markup:
@@ -323,7 +335,7 @@ def _overall(analysis: Analysis) -> Markup:
         of = "trials" if analysis.kind == "binomial" else "rows"
         what = analysis.target if analysis.kind == "binomial" else f"“{target['positive']}”"
         return Markup("Of all {}, {} are {}.").format(of, words.percent(base), what)
-    per = f" per {analysis.unit}" if analysis.unit and analysis.kind == "counts" else ""
+    per = f" {analysis.per}" if analysis.per and analysis.kind == "counts" else ""
     if analysis.kind == "survival":
         return Markup("The median of all rows is {}{}.").format(
             words.number(base), error_unit(analysis)
@@ -392,7 +404,7 @@ def curve_answer(analysis: Analysis) -> Markup:
     curve = _within_the_data(analysis)
     name = next(iter(analysis["relevance"]["column"]), "") or _only_input(analysis)
     first, last = curve.iloc[0], curve.iloc[-1]
-    seen = any(shift.state != NONE for shift in changes(analysis))
+    seen = any(shift.seen for shift in changes(analysis))
     trend, places = shape_of(curve) if seen else ("", {})
     unit = "" if is_date(curve["value"]) else analysis.unit_after(name)
     column = bold(label(name))

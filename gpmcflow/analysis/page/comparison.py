@@ -7,6 +7,7 @@ import math
 import pandas as pd
 from markupsafe import Markup
 
+from gpmcflow.analysis.choice import BAD_SHARE
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.evidence import by_evidence
 from gpmcflow.analysis.page.html import (
@@ -22,10 +23,6 @@ from gpmcflow.analysis.page.html import (
     table,
 )
 from gpmcflow.analysis.page.results import Analysis, label, touches_evidence
-
-BAD_SHARE = (
-    0.05  # of rows with Pareto k > 0.7: leave-one-out of a model is not to be quoted above it
-)
 
 
 def which_model(analysis: Analysis) -> Section:
@@ -48,11 +45,45 @@ def which_model(analysis: Analysis) -> Section:
     at_maximum = [] if averaged else _by_evidence(analysis)
     body = [
         paragraph(sentences([*_by_leave_one_out(analysis), *at_maximum])),
+        paragraph(_why(analysis)),
         table(heads, cells, best=0),
         quiet(sentences([*_notes(analysis), *([] if averaged else _notes_on_evidence(analysis))])),
         by_evidence(analysis),
     ]
     return Section("models", heading, join(body))
+
+
+def _why(analysis: Analysis) -> Markup:
+    """Why the shown model is the one that is shown."""
+    choice = analysis.info.get("choice")
+    if choice is None:
+        return Markup("")
+    among = [italic(label(name)) for name in choice["among"] if name != analysis.info["shown"]]
+    others, this = words.series(among), bold(label(analysis.info["shown"]))
+    if choice["by"] == "evidence":
+        text = (
+            "This page shows {}: leave-one-out cannot tell it from {} (one standard error), and its "
+            "evidence is more than three times theirs."
+        )
+    elif choice["by"] == "simplicity":
+        text = (
+            "This page shows {}: leave-one-out (one standard error) and the evidence (a factor of three) "
+            "cannot tell it from {}, and it has the fewest hyperparameters to learn."
+        )
+    elif choice["by"] == "convergence":
+        text = "This page shows {}, the only model whose draws passed their checks."
+    else:
+        text = (
+            "This page shows {}: by leave-one-out every other model is more than one standard error behind "
+            "it."
+        )
+    said = [Markup(text).format(this, others)]
+    if choice["without"] and choice["by"] != "convergence":
+        names = words.series([italic(label(name)) for name in choice["without"]])
+        said.append(
+            Markup("The draws of {} failed a check, so they do not count here.").format(names)
+        )
+    return sentences(said)
 
 
 def _only_one(analysis: Analysis) -> Markup:
@@ -110,22 +141,27 @@ def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
         " does best" if is_best(analysis) else " is shown",
         _can_do(shown),
     )
-    phrases, leads = [], []
+    alike, leads = [], []
     for _, row in analysis.models.iloc[1:].iterrows():
         difference, error = loo_per_row(analysis, row)
         name = italic(label(row["name"]))
         if not math.isfinite(difference):
             continue
         state = words.resolution(difference, error)
-        if _unreliable(analysis, row) or state == "not resolved":
+        if _unreliable(analysis, row) or not abs(difference) > error:
             mark = " ‡" if _unreliable(analysis, row) else ""
-            phrases.append(Markup("it cannot be told apart from {}{}").format(name, mark))
+            alike.append(Markup("{}{}").format(name, mark))
             continue
-        just = ", on weak evidence" if state == "only just" else ""
+        just = {"only just": ", on weak evidence", "not resolved": ", which may be chance"}.get(
+            state, ""
+        )
         size = words.more_text(abs(difference), error).lstrip("+")
         size = size if size.startswith("×") else f"{size}{words.SPACE}%"
         side = "behind" if difference > 0 else "ahead of"
         leads.append(Markup("{} {} {}{}").format(size, side, name, just))
+    phrases = []
+    if alike:
+        phrases.append(Markup("it cannot be told apart from {}").format(words.series(alike, "or")))
     if leads:
         phrases.append(Markup("it is {}").format(words.series(leads)))
     if not phrases:
@@ -164,7 +200,8 @@ def _by_evidence(analysis: Analysis) -> list[Markup]:
         parts.append(Markup("The evidence favours it over {} too.").format(words.series(agree)))
     if against:
         where = "" if analysis.evidence_averaged else ", at each model’s best settings,"
-        decides = "; this page goes by leave-one-out" if is_best(analysis) else ""
+        by_score = analysis.info.get("choice", {}).get("by") == "leave-one-out"
+        decides = "; this page goes by leave-one-out" if by_score else ""
         parts.append(
             Markup("The evidence{} prefers {}{}.").format(where, words.series(against), decides)
         )

@@ -75,13 +75,13 @@ def _favoured(analysis: Analysis, sound: pd.DataFrame) -> Markup:
             )
         )
     if behind["no preference"]:
-        hardly = [
+        slightly = [
             words.times_phrase(-row["log_bayes_factor"], _name(row))
             for row in behind["no preference"]
         ]
         parts.append(
-            Markup("The evidence hardly prefers {}, which is {}.").format(
-                name, words.series(hardly)
+            Markup("The evidence leans towards {}, which is {}.").format(
+                name, words.series(slightly)
             )
         )
     if behind["not resolved"]:
@@ -140,8 +140,7 @@ def _difference(analysis: Analysis) -> str:
     n = words.rows(int(analysis.info["n_learning"]))
     return (
         f"The evidence asks how probable a model, its hyperpriors included, had made all {n} together "
-        "before it saw any; leave-one-out, by which the model of this page is chosen, asks how well it "
-        "predicts a row once it has seen the others."
+        "before it saw any; leave-one-out asks how well it predicts a row once it has seen the others."
     )
 
 

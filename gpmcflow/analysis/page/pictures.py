@@ -11,7 +11,7 @@ from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.html import Section, figure, join
 from gpmcflow.analysis.page.places import doubt_sentence
 from gpmcflow.analysis.page.results import Analysis, label
-from gpmcflow.analysis.page.standing import NONE, place_leads, place_of
+from gpmcflow.analysis.page.standing import place_leads, place_of
 from gpmcflow.plot import curves
 from gpmcflow.plot.maps import MOST_POINTS, draw_map, grid_of, map_frame, unsure_above
 
@@ -34,7 +34,7 @@ def picture(analysis: Analysis) -> Section | None:
     if areas is not None:
         body = join([areas, body])
     place = place_of(analysis)
-    if place is not None and place.state != NONE and not place_leads(analysis):
+    if place is not None and place.seen and not place_leads(analysis):
         body = join([body, _map(analysis)])
     if not analysis["survival"].empty:
         body = join([body, _survival(analysis)])
@@ -249,7 +249,7 @@ def _base(analysis: Analysis) -> str:
     if analysis.shares:
         return words.percent(analysis.info["base"])
     unit = analysis.unit_after(analysis.info["target"]["name"])
-    per = f" per {analysis.unit}" if analysis.kind == "counts" and analysis.unit else ""
+    per = f" {analysis.per}" if analysis.kind == "counts" and analysis.per else ""
     return words.number(analysis.info["base"]) + unit + per
 
 

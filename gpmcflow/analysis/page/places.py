@@ -11,7 +11,7 @@ from scipy.ndimage import maximum_filter
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.html import bold, sentences
 from gpmcflow.analysis.page.results import Analysis, label
-from gpmcflow.analysis.page.standing import NONE, nothing_learnt, place_of
+from gpmcflow.analysis.page.standing import nothing_learnt, place_of
 from gpmcflow.plot.maps import Grid, grid_of, unsure_above
 
 # A map in words: the places that stand above the average, and how sure that is.
@@ -60,7 +60,7 @@ def map_answer(analysis: Analysis) -> Markup:
     sure, unsure = centres(grid, base)
     lowest, place = _lowest(grid), place_of(analysis)
     average, subject = _amount(analysis, base), f"The {analysis.response}"
-    if (not sure and lowest.high >= base) or (place is not None and place.state == NONE):
+    if (not sure and lowest.high >= base) or (place is not None and not place.seen):
         text = "{} shows no clear differences from place to place: it is {} on average."
         return Markup(text).format(subject, average)
     parts: list[Markup | str] = [Markup("{} differs from place to place.").format(subject)]

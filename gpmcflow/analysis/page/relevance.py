@@ -11,7 +11,6 @@ from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.html import Head, Section, figure, join, link, paragraph, quiet, table
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import (
-    CLEAR,
     Change,
     changes,
     ends,
@@ -21,6 +20,7 @@ from gpmcflow.analysis.page.standing import (
 from gpmcflow.plot.rows import Bar, interval_rows, rows_frame
 
 _MOST_ROWS, _MOST_BARS = 8, 15
+_LEAST_CHANCE = 1e-4  # that is printed as a number
 
 
 def columns_that_matter(analysis: Analysis) -> Section | None:
@@ -38,8 +38,9 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
         logarithmic=analysis.ratios,
     )
     heads = [Head("column"), Head("from … to"), Head(_change_head(analysis))]
+    heads += [Head("an effect is", wrap=True), Head("chance*", True)]
     cells = [
-        [shift.name, ends(shift, analysis), _change(analysis, shift)]
+        [shift.name, ends(shift, analysis), _change(analysis, shift), shift.state, _chance(shift)]
         for shift in shifts[:_MOST_ROWS]
     ]
     body = [
@@ -113,14 +114,35 @@ def _change_head(analysis: Analysis) -> str:
 
 
 def _change(analysis: Analysis, shift: Change) -> str:
-    """Change with its interval, and a word where it is not clear."""
+    """Change with its interval."""
     triple = (shift.value, shift.lower, shift.upper)
     if analysis.shares:
         middle, low, high = words.points_parts(*triple, sign=True)
-        text = f"{middle} ({low} to {high})"
-    else:
-        text = words.interval(*triple)
-    return text if shift.state == CLEAR else f"{text}, {shift.state}"
+        return f"{middle} ({low} to {high})"
+    return words.interval(*triple)
+
+
+def _chance(shift: Change) -> str:
+    """``0.08 %``, ``42 %``."""
+    if shift.chance < _LEAST_CHANCE:
+        return f"<{words.number(100 * _LEAST_CHANCE)}{words.SPACE}%"
+    return f"{words.number(100 * shift.chance, 2)}{words.SPACE}%"
+
+
+def _grades(analysis: Analysis, n: int) -> str:
+    """What the chance of a column is, and what the words for an effect mean."""
+    what = (
+        "* Chance that a column without any effect shows as large a change, or as steady a trend."
+    )
+    if nothing_learnt(analysis):
+        return f"The model does no better than the average, so no change here counts as an effect. {what}"
+    if n == 1:
+        return f"{what} Below 1 % an effect is clear, below 5 % likely."
+    return (
+        f"{what} Counting all {words.count(n)} columns (the chance times {n}), an effect is clear below 1 % "
+        "and likely below 5 %. A chance below 5 % for the column alone is a weak sign: one in twenty columns "
+        "without any effect gets there by luck."
+    )
 
 
 def _note(analysis: Analysis, shifts: list[Change]) -> Markup:
@@ -131,12 +153,9 @@ def _note(analysis: Analysis, shifts: list[Change]) -> Markup:
         else ""
     )
     place = " For location: a place that one in ten lie below, and one that one in ten lie above."
-    measure = (
-        "The model does no better than the average, so no change here counts as an effect."
-        if nothing_learnt(analysis)
-        else "An effect is clear if a flat curve would show such a difference with a chance below 1 %, "
-        f"and the evidence is weak below 5 %{', counting all columns' * (len(shifts) > 1)}."
-    )
     return Markup("{} All columns: {}.{}{}").format(
-        measure, link("relevance.csv"), categories, place if "place" in kinds else ""
+        _grades(analysis, len(shifts)),
+        link("relevance.csv"),
+        categories,
+        place if "place" in kinds else "",
     )

@@ -134,10 +134,15 @@ class Analysis:
         return label(self.info["target"]["name"])
 
     @property
-    def unit(self) -> str:
-        """One unit of the exposure in words ("hour"), or nothing."""
+    def per(self) -> str:
+        """What a count is for: "per hour", of a column without a unit "per unit of hours", or nothing."""
         target = self.info["target"]
-        return str(target.get("unit_text") or target.get("unit") or "")
+        column, unit = target.get("unit"), target.get("unit_text")
+        if unit or not column:
+            return f"per {unit}" if unit else ""
+        if column.lower().startswith("expected"):  # a count, that of the same kind
+            return "per expected one"
+        return f"per unit of {label(column)}"
 
     @property
     def response(self) -> str:
@@ -148,7 +153,9 @@ class Analysis:
         if self.kind == "binomial":
             return f"expected share of {self.target} among {label(target['unit'])}"
         if self.kind == "counts":
-            return f"expected {self.target}" + (f" per {self.unit}" if self.unit else "")
+            if self.per == "per expected one":
+                return f"number of {self.target} {self.per}"
+            return f"expected {self.target} {self.per}".rstrip()
         if self.kind == "survival":
             return f"median {self.target}"
         return f"expected {self.target}"

@@ -9,7 +9,6 @@ from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.canvas import drawn
-from gpmcflow.analysis.page.comparison import is_best
 from gpmcflow.analysis.page.html import (
     Head,
     Section,
@@ -137,12 +136,10 @@ def _introduction(analysis: Analysis) -> Markup:
     )
     exposed = ""
     if analysis.info["target"].get("unit") and analysis.kind != "survival":
-        exposed = f"All of them know {label(analysis.info['target']['unit'])}."
+        exposed = f"All of them take {label(analysis.info['target']['unit'])} into account."
     shown = Markup("This page shows {}{}.").format(
         bold(analysis.shown["name"]),
-        ", the model with the best leave-one-out score (see “Which model?”)"
-        if len(analysis.models) > 1 and is_best(analysis)
-        else "",
+        " (“Which model?” says why)" if len(analysis.models) > 1 else "",
     )
     return sentences([opening, whose, meaning, exposed, shown])
 

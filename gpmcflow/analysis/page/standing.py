@@ -13,8 +13,9 @@ from gpmcflow.analysis.page.html import italic
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.data.outcome_kinds import KINDS
 
-CLEAR, WEAK, NONE = "clear", "weak evidence", "no clear effect"
-_CLEAR, _WEAK = 0.01, 0.05  # chances of such a difference in any of the columns, were all flat
+CLEAR, LIKELY, WEAK, NONE = "clear", "likely", "weak sign", "no sign"  # of an effect
+_CLEAR, _LIKELY = 0.01, 0.05  # chances of such a difference in any of the columns, were all flat
+_WEAK = 0.05  # and in the one
 
 
 def what_came(analysis: Analysis) -> str:
@@ -38,7 +39,7 @@ def against_base(analysis: Analysis) -> str:
         return "worse"
     if not (math.isfinite(unseen) and math.isfinite(error)):
         return "unknown"
-    flat = (analysis["relevance"]["chance"] * len(analysis["relevance"]) >= _WEAK).all()
+    flat = (analysis["relevance"]["chance"] * len(analysis["relevance"]) >= _LIKELY).all()
     if flat and analysis.shown["evidence_beyond"] < analysis.shown["evidence_limit"]:
         return "no better"
     return "better" if unseen > 2 * error else "unsure" if unseen > error else "no better"
@@ -129,7 +130,7 @@ class Change(NamedTuple):
     lower: float
     upper: float
     chance: float  # of such a difference, were this column flat
-    state: str  # CLEAR, WEAK or NONE
+    state: str  # CLEAR, LIKELY, WEAK or NONE
 
     @property
     def name(self) -> str:
@@ -137,9 +138,9 @@ class Change(NamedTuple):
         return "location" if self.kind == "place" else label(self.column)
 
     @property
-    def silent(self) -> bool:
-        """Whether nothing speaks for an effect, even if this were the only column looked at."""
-        return self.state == NONE and not self.chance < _WEAK
+    def seen(self) -> bool:
+        """Whether an effect is clear or likely, counting all columns."""
+        return self.state in (CLEAR, LIKELY)
 
     def size(self, kind: str) -> float:
         """How large the change is, up or down."""
@@ -154,7 +155,7 @@ def changes(analysis: Analysis) -> list[Change]:
             *(row.column, row.kind, *_ends(row.kind, row.low, row.high)),
             *(row.change, row.change_low, row.change_high),
             row.chance,
-            _state(row.chance * len(frame)) if learnt else NONE,
+            _state(row.chance, len(frame)) if learnt else NONE,
         )
         for row in frame.itertuples()
     ]
@@ -184,9 +185,11 @@ def _ends(kind: str, *cells: object) -> tuple[str, str]:
     return (low, high) if kind == "category" else words.ends(low, high)
 
 
-def _state(chance: float) -> str:
-    """By the chance that any of the columns would show such a difference, were all flat."""
-    return CLEAR if chance < _CLEAR else WEAK if chance < _WEAK else NONE
+def _state(chance: float, n: int) -> str:
+    """By the chance that any of n columns would show such a difference, were all flat; weak: this one."""
+    if chance * n < _LIKELY:
+        return CLEAR if chance * n < _CLEAR else LIKELY
+    return WEAK if chance < _WEAK else NONE
 
 
 def ends(change: Change, analysis: Analysis) -> str:

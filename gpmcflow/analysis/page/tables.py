@@ -92,10 +92,10 @@ def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
     rate = (
         analysis.kind == "counts"
         and {"rate_q025", "rate_q975"} <= set(first)
-        and bool(analysis.unit)
+        and bool(analysis.per)
     )
     if rate:
-        heads.append(Head(f"per {analysis.unit}, 95 %", True))
+        heads.append(Head(f"{analysis.per}, 95 %", True))
     if not is_new:
         heads.append(Head("outcome", True))
     inputs = [c for c in analysis.info.get("shown_columns", []) if c in first][:4]
@@ -192,7 +192,7 @@ def _meaning(analysis: Analysis, is_new: bool) -> str:
         analysis.kind == "counts"
         and "rate_q025" in analysis["predictions_new" if is_new else "predictions_test"]
     ):
-        if not analysis.unit:
+        if not analysis.per:
             return "Each interval is for the number that will be counted."
         return (
             "The first interval is for the number that will be counted, chance included; the second is "

@@ -94,9 +94,9 @@ def _quick(analysis: Analysis) -> Markup:
         how = _approximation(analysis.shown)
     if not info["yaml"]:
         return Markup("{}{} For the full answer, sample the model.").format(how, passed)
-    return Markup("{}{} For the full answer run {}, without {} in the file.").format(
-        how, passed, code(f"gpmcflow run {info['yaml']}"), code("quick: true")
-    )
+    return Markup(
+        "{}{} For the full answer run {}; take {} out of the file if it is there."
+    ).format(how, passed, code(f"gpmcflow run {info['yaml']}"), code("quick: true"))
 
 
 def _approximation(shown: pd.Series) -> str:

@@ -16,7 +16,8 @@ from gpmcflow.plot.numbers import SPACE as SPACE
 from gpmcflow.plot.numbers import percent as percent
 
 MANY_DAYS = 1000  # of a range, from which on months say where in it a date is
-BEYOND_DOUBT, LAST_DECIMAL, HARDLY = 20.0, 12.0, 3.0  # log odds
+BEYOND_DOUBT, LAST_DECIMAL, STRONG = 20.0, 12.0, 3.0  # log odds
+HARDLY = math.log(3.0)  # below, they say next to nothing
 LIKELIHOODS = {
     "gaussian": "normal errors",
     "student_t": "errors with heavy tails, Student-t",
@@ -53,7 +54,7 @@ def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
     if not (math.isfinite(error) and error > 0):
         return signed(value) if sign else number(value)
     decimals = decimals_of(error)
-    return f"{fixed(value, decimals, sign=sign)}{SPACE}±{SPACE}{fixed(error, max(decimals, 0))}"
+    return f"{fixed(value, decimals, sign=sign)}{SPACE}±{SPACE}{fixed(error, decimals)}"
 
 
 def signed(value: float) -> str:
@@ -207,9 +208,9 @@ def more_text(difference: float, error: float) -> str:
     return plus_minus(more, spread, sign=True)
 
 
-def one_digit(value: float) -> str:
-    """Rounded to one digit: 2981 is ``3000``."""
-    return number(float(f"{value:.0e}"), 1)
+def two_digits(value: float) -> str:
+    """Rounded to two digits: 2981 is ``3000``, 148 is ``150``."""
+    return number(float(f"{value:.1e}"), 2)
 
 
 def power(exponent: float) -> Markup:
@@ -225,13 +226,13 @@ def odds(log_odds: float, error: float) -> Markup:
     other = Markup("") if log_odds >= 0 else Markup(" the other way")
     if size >= BEYOND_DOUBT:
         return Markup("beyond doubt, {}{}").format(power(size), other)
-    if size < HARDLY:
-        return Markup("hardly: {}\u00a0to\u00a01{}").format(
-            number(math.exp(size), 1 if size > 2.3 else 2), other
+    if size < STRONG:
+        return Markup("{}{}\u00a0to\u00a01{}").format(
+            "hardly: " * bool(size < HARDLY), two_digits(math.exp(size)), other
         )
     if size <= LAST_DECIMAL:
         return Markup("{} = {}\u00a0to\u00a01{}").format(
-            power(size), one_digit(math.exp(round(size))), other
+            power(size), two_digits(math.exp(round(size))), other
         )
     return Markup("{}\u00a0to\u00a01{}").format(power(size), other)
 
@@ -241,13 +242,13 @@ def odds_phrase(log_odds: float, error: float) -> Markup:
     size = abs(log_odds)
     if size >= BEYOND_DOUBT:
         return Markup("{}\u00a0to\u00a01, beyond doubt").format(power(size))
-    if size < HARDLY:
-        return Markup("only about {}\u00a0to\u00a01").format(
-            number(math.exp(size), 1 if size > 2.3 else 2)
+    if size < STRONG:
+        return Markup("{}about {}\u00a0to\u00a01").format(
+            "only " * bool(size < HARDLY), two_digits(math.exp(size))
         )
     if size <= LAST_DECIMAL:
         return Markup("about {}\u00a0to\u00a01, that is {}\u00a0to\u00a01").format(
-            power(size), one_digit(math.exp(round(size)))
+            power(size), two_digits(math.exp(round(size)))
         )
     return Markup("about {}\u00a0to\u00a01").format(power(size))
 

@@ -17,7 +17,7 @@ from gpmcflow.analysis.data import data_of, data_tree
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import prepare, tree_of, write_rows
 from gpmcflow.analysis.report import write_report
-from gpmcflow.analysis.study import averages, holds_out
+from gpmcflow.analysis.study import averages, holds_out, kinds_of
 from gpmcflow.approximations import integrated
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.pipeline.config import check_config
@@ -212,8 +212,11 @@ def analysis():
                 evidence = steps.evidence(job)
                 write_results(evidence, place / "evidence.nc", sidecar={"job_seconds": 8.0})
         if holds_out(settings):
-            kind = "fit" if settings["quick"] else "summary"
-            own = [results / model / f"{kind}.nc" for model in settings["models"]]
+            own = [
+                results / model / f"{kind}.nc"
+                for model in settings["models"]
+                for kind in kinds_of(settings)
+            ]
             job = job_of({}, results=own, draws=results / "final_posterior.nc")
             if not settings["quick"]:
                 with _short_pilots():

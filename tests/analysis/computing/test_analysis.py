@@ -96,6 +96,8 @@ def test_report_and_tables_are_written(done):
     expected = {"rows", "columns", "new_rows", "models", "relevance", "effects", "rug",
                 "hyperparameters", "checks", "predictions_new"}  # fmt: skip
     expected |= EXTRA.get(case, set())
+    if run.settings["models"][info["shown"]]["covariance"] == "linear()":  # which has slopes
+        expected |= {"coefficients"}
     if case != "nothing held out":
         expected |= {"predictions_test"}
     assert tables == expected
@@ -115,7 +117,10 @@ def test_report_and_tables_are_written(done):
     assert info["quick"] == quick
     models = pd.read_csv(run.folder / "models.csv")
     own = models[models["role"] == "model"]
-    assert info["shown"] == own.loc[own["elpd_loo"].idxmax(), "name"]
+    best = own.loc[own["elpd_loo"].idxmax()]  # differences are to the shown model
+    near = best["loo_difference"] <= best["loo_difference_se"]
+    assert near or best["loo_bad_share"] > 0.05 or best["name"] in info["choice"]["without"]
+    assert info["shown"] == info["choice"]["name"]
     assert set(own["likelihood"]) == {data.target.own.likelihoods[0]}
     assert own["chains"].isna().all() == quick
     title, link, answer = next(iter(answers({"analyses": {"mine": None}}, run.folder.parents[1])))
@@ -269,6 +274,9 @@ def test_predictions_of_a_file_are_those_of_the_report(done, monkeypatch):
     pd.testing.assert_frame_equal(mine[others], report[others])
     assert told[0] == "9 rows read, 9 predicted"
     assert told[-1].endswith("9 rows, none left out")
+    told_columns = told[-1].partition(": ")[2].partition(", and the ")[0].split(", ")
+    assert told_columns == list(mine.columns)[: len(told_columns)]
+    assert told_columns[-1] == "note"
     assert any("not seen before" in line for line in told) == ("ward" in mine)
     first = next(line for line in told if line.startswith("  first row: "))
     if run.data.target.kind == "binary":

@@ -17,9 +17,11 @@ from gpmcflow.analysis.page.area_map import area_maps
 from gpmcflow.analysis.page.results import Analysis, read_analysis
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.errors import GpmcflowError, InputErrors
-from gpmcflow.pipeline.check import check
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.new import new
+from gpmcflow.pipeline.run import check
+
+from ..reading import section_of
 
 SIDE = 6
 NAMES = [f"d{x}{y}" for x in range(SIDE) for y in range(SIDE)] + ["isle"]
@@ -155,6 +157,21 @@ def test_slopes_are_per_unit_of_their_columns(tmp_path, analysis):
     shares = table[table["kind"] == "share"]["mean"]
     assert shares.sum() == pytest.approx(1.0)
     assert shares["share(linear(dose))"] == pytest.approx(33.3 / (33.3 + 4.5 + 1.0), abs=0.1)
+
+
+def test_the_answer_opens_with_the_areas(run):
+    """How many lie above and below the mean, before anything is said of columns."""
+    areas = pd.read_csv(run.folder / "areas.csv")
+    above, below = (areas["above"] > 0.95).sum(), (areas["above"] < 0.05).sum()
+    assert min(above, below) > 0
+    answer = section_of((run.folder / "report.html").read_text(encoding="utf-8"), "answer")
+    assert answer.startswith(
+        f"The answer Of 37 areas, {above} lie above the overall mean and {below} below it, each with more "
+        "than 95 % probability. The highest is d00, with "
+    )
+    assert "times the mean (95 % interval" in answer
+    assert "column" not in answer
+    assert "number of deaths per expected one" in (run.folder / "report.html").read_text()
 
 
 def test_the_report_draws_two_maps(run):

@@ -322,7 +322,11 @@ def test_check_prints_a_forecast_or_all_problems(folder, capsys):
     assert main(["check", path, "--cores", "2"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"mine\.yaml: no problems; about .* on 2 cores.*, [\d.]+ [MG]B", lines[0])
-    assert lines[1] == "next: gpmcflow run mine.yaml --cores 2"
+    assert lines[1] == "next: gpmcflow run mine.yaml"
+    path = written(CONFIG)
+    assert main(["check", path, "--cores", "2"]) == 0
+    quick = "next: gpmcflow run mine.yaml --quick   # an answer in seconds; without --quick by Monte Carlo"
+    assert capsys.readouterr().out.splitlines()[-1] == quick
     assert main(["check", written({**CONFIG, "data": {"csv": "file.csv", "target": "il"}})]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith('gpmcflow: mine.yaml: data.target: no column "il" in file.csv')

@@ -256,6 +256,34 @@ def test_the_chance_of_a_flat_curve_is_kept_by_noise_and_not_by_an_effect():
         assert np.median(seen) < 0.002
 
 
+def test_a_steady_trend_is_found_among_wiggles():
+    """A line three standard errors high beside wiggles that are left open: alone, two-sided, 0.27 %."""
+    rng, x = np.random.default_rng(0), np.linspace(-1.0, 1.0, 12)
+    wiggles = 1.5 * rng.standard_normal((4000, 12))
+    slope = wiggles @ x / (x @ x)
+    wiggles -= (slope - slope.mean())[:, None] * x
+    draws = (3.0 + rng.standard_normal((4000, 1))) * x + wiggles
+    found = flat_chance(draws, x)
+    assert flat_chance(draws) > 0.3
+    assert 0.002 < found < 2.5 * 0.0027
+    line = (3.0 + rng.standard_normal((4000, 1))) * x
+    assert flat_chance(line, x) == pytest.approx(flat_chance(line), rel=0.02)
+
+
+def test_with_the_trend_a_flat_curve_is_found_as_seldom_as_is_said():
+    """Exact normal posteriors about flat curves: the chance is uniform, up to the count of 400."""
+    rng, x = np.random.default_rng(1), np.linspace(-1.0, 1.0, 10)
+    root = np.linalg.cholesky(np.exp(-0.5 * ((x[:, None] - x) / 0.6) ** 2) + 1e-9 * np.eye(10))
+    chances = []
+    for _ in range(400):
+        draws = (rng.standard_normal(10) + rng.standard_normal((300, 10))) @ root.T
+        chances.append(flat_chance(draws, x))
+    for level in (0.05, 0.2, 0.5):
+        assert np.mean(np.array(chances) < level) == pytest.approx(
+            level, abs=4.0 * np.sqrt(level * (1 - level) / 400)
+        )
+
+
 def test_rounding_errors_are_no_effect():
     rng = np.random.default_rng(0)
     level = rng.normal(size=(100, 1)) + np.zeros(8)

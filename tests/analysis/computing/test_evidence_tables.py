@@ -129,7 +129,7 @@ def test_what_settles_a_rough_evidence(more, settings, settle):
     assert row["check"].startswith("evidence")
     assert row["alarm"]
     assert row["touches"] == "only its place by the evidence"
-    assert row["settle"] == f"write {settle} in the config, then: gpmcflow run mine.yaml"
+    assert row["settle"] == f"write the line {settle} into the config, then: gpmcflow run mine.yaml"
     sound = evidence_table({"a": tree(-9.0)}, SETTINGS)
     assert not checks(models, "a", "run", sound)["alarm"].any()
 

@@ -32,7 +32,7 @@ def made(kind: str, seed: int, share: float) -> pd.DataFrame:
 
 
 def listed(analysis, folder, frame: pd.DataFrame) -> tuple[set[str], str]:
-    """Columns that a quick report lists as mattering, clearly or on weak evidence, and its answer."""
+    """Columns that a quick report lists as mattering, surely or perhaps, and its answer."""
     frame.to_csv(folder / "file.csv", index=False)
     config = {"data": {"csv": "file.csv", "target": "y"}, "models": MODELS, "quick": True}
     run = analysis(folder, {**config, "evidence": {"temperatures": 3, "particles": 8}})
@@ -75,5 +75,5 @@ def test_a_place_without_effect_is_not_said_to_differ(analysis, tmp_path):
     answer = section_of((run.folder / "report.html").read_text(encoding="utf-8"), "answer")
     assert answer.startswith("The answer z (lowest near")
     assert "clearly matters for yield" in answer
-    assert "Location shows no clear effect." in answer
+    assert "Location shows no sign of an effect." in answer
     assert "differs from place to place" not in answer

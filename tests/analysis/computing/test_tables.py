@@ -31,7 +31,7 @@ def counts(data, model):
 @pytest.fixture(scope="module")
 def binary(data, model, at_maximum):
     own = data("binary", 40)
-    with at_maximum():  # averaged over hyperparameters so few rows show no clear effect
+    with at_maximum():  # averaged over hyperparameters so few rows show no sign of an effect
         return own, *fitted(own, model, "squared_exponential(age) + linear(ward)")
 
 
@@ -269,7 +269,8 @@ def test_a_free_period_is_told_in_units_of_its_column(data, model, draw, shape):
 
 def models(**changes):
     good = {"name": "a", "role": "model", "r_hat": 1.0099, "ess_bulk": 401.0, "ess_tail": 401.0,
-            "loo_bad_share": 0.05, "log_evidence_se": 0.5, "evidence_alarm": ""}  # fmt: skip
+            "loo_bad_share": 0.05, "log_evidence_se": 0.5, "evidence_alarm": "", "chains": 4.0,
+            "draws": 1000.0}  # fmt: skip
     simple = {"name": "logistic regression", "role": "simple"}
     return pd.DataFrame([good | changes, good | {"name": "b"}, simple])
 
@@ -303,6 +304,9 @@ def test_alarms_are_raised_just_above_the_limits(changes, check):
         assert raised["reason"].item() == "two ways differ"
     if "share" not in check:
         assert raised["settle"].item().endswith("then: gpmcflow run mine.yaml")
+    if check in ("R-hat", "effective draws"):
+        line = "write the line sampling: {chains: 4, draws: 2000} into the config, then: "
+        assert raised["settle"].item().startswith(line)
     shown = checks(models(**changes), "b", "run")
     touches = touches if of_evidence else "the comparison with a"
     assert shown[shown["alarm"]]["touches"].item() == touches

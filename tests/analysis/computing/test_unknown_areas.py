@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from gpmcflow.data.codes import GroupCode
-from gpmcflow.pipeline.check import check
 from gpmcflow.pipeline.predict import predict_file
+from gpmcflow.pipeline.run import check
 
 SD, NOISE = 0.8, 0.3  # in units of the standardised outcome
 DATA = {

@@ -1,0 +1,98 @@
+"""Which model of an analysis its page shows: by leave-one-out, then the evidence, then simplicity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from gpmcflow.analysis.convergence import converged
+from gpmcflow.analysis.evidence_tables import bridge_row
+from gpmcflow.diagnostics.importance_weights import BAD_K
+
+BAD_SHARE = 0.05  # of rows with a Pareto k above 0.7: leave-one-out is not to be relied on above it
+EVEN = float(np.log(3.0))  # nats of evidence within which models count as equal
+
+
+class Candidate(NamedTuple):
+    """What a model is judged by."""
+
+    left_out: np.ndarray  #: leave-one-out log density of each learning row (n,)
+    bad_share: float  #: of the rows, those with Pareto k above 0.7
+    log_evidence: float  #: nan where it is not known or raised an alarm
+    n_parameters: int  #: free hyperparameters
+    converged: bool = True  #: whether its draws, if there are any, agree and are enough
+
+    @classmethod
+    def of_trees(cls, trees: Mapping[str, xr.DataTree]) -> Candidate:
+        """Of the results of one model, by kind: fit, and of a full run posterior, summary, evidence."""
+        fit = trees["fit"]
+        left_out = trees.get("summary", fit)["leave_one_out"].to_dataset()
+        evidence = fit["evidence"].to_dataset()
+        alarm = evidence.attrs["alarm"]
+        if "evidence" in trees:
+            evidence = bridge_row(trees["evidence"])
+            alarm = str(evidence["alarm"].values)
+        if "settings" in fit.children:
+            n = fit["settings/theta"].shape[1]
+        else:
+            n = fit["maximum"].sizes["parameter"]
+        return cls(
+            left_out["log_density"].values,
+            float(np.mean(left_out["pareto_k"].values > BAD_K)),
+            np.nan if alarm else float(evidence["log_evidence"]),
+            n,
+            "posterior" not in trees or converged(trees["posterior"]),
+        )
+
+
+class Choice(NamedTuple):
+    """The shown model, what decided, and the models among which it did."""
+
+    name: str
+    by: str  #: convergence, leave-one-out, evidence, or simplicity: the fewest hyperparameters
+    among: tuple[str, ...]  #: those left to the last step that decided
+    without: tuple[str, ...] = ()  #: those whose draws have not converged, where others have
+
+
+def chosen(candidates: Mapping[str, Candidate]) -> Choice:
+    """The simplest of the models that neither leave-one-out nor the evidence tells from the best.
+
+    Models whose draws have not converged take no part where others have. Leave-one-out keeps the models that
+    are behind the best by at most one standard error of the difference (Breiman et al. 1984), and those of
+    which it cannot be relied on. Of these the evidence keeps the ones within a factor of three of the most
+    probable, if all have one. Of what is left the model with the fewest hyperparameters is shown, of equals
+    the one with the larger evidence, or else the better left out.
+    """
+    agreed = {name: own for name, own in candidates.items() if own.converged}
+    if 0 < len(agreed) < len(candidates):
+        without = tuple(name for name in candidates if name not in agreed)
+        if len(agreed) == 1:
+            return Choice(*agreed, "convergence", (), without)
+        return chosen(agreed)._replace(without=without)
+    sound = [name for name, own in candidates.items() if own.bad_share <= BAD_SHARE]
+    near = list(candidates)
+    if sound:
+        best = max(sound, key=lambda name: candidates[name].left_out.sum())
+        near = [n for n in near if n not in sound or _near(candidates[best], candidates[n])]
+    if len(near) == 1:
+        return Choice(near[0], "leave-one-out", ())
+    evidence = {name: candidates[name].log_evidence for name in near}
+    known = bool(np.isfinite(list(evidence.values())).all())
+    even = near
+    if known:
+        most = max(evidence.values())
+        even = [name for name in near if evidence[name] >= most - EVEN]
+    if len(even) == 1:
+        return Choice(even[0], "evidence", tuple(near))
+    score = evidence if known else {name: candidates[name].left_out.sum() for name in near}
+    name = min(even, key=lambda name: (candidates[name].n_parameters, -score[name]))
+    return Choice(name, "simplicity", tuple(even))
+
+
+def _near(best: Candidate, other: Candidate) -> bool:
+    """Whether a model is behind the best by at most one standard error of the difference."""
+    behind = best.left_out - other.left_out
+    return behind.sum() <= np.sqrt(len(behind)) * behind.std(ddof=min(1, len(behind) - 1))

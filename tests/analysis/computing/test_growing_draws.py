@@ -1,0 +1,74 @@
+"""Draws of an analysis: which sampler makes them, and how chains that do not converge are run once more."""
+
+from __future__ import annotations
+
+import pytest
+import xarray as xr
+
+import gpmcflow as gp
+from gpmcflow.analysis import fitting
+
+GOOD = {"r_hat": 1.0, "r_hat_limit": 1.02, "ess_bulk": 500.0, "ess_tail": 450.0}
+FEW = GOOD | {"ess_tail": 250.0}
+
+
+def runs_of(monkeypatch, model, worst, draws=1000):
+    """The sampler and the draws of a chain of each run, whose first converges as ``worst`` says."""
+    runs = []
+
+    def sample(model, sampler=None, **settings):
+        runs.append((type(sampler).__name__, settings["n_draws"]))
+        return xr.DataTree(xr.Dataset(attrs={"run": len(runs)}))
+
+    def convergence(tree):
+        return worst if tree.attrs["run"] == 1 else GOOD
+
+    monkeypatch.setattr(fitting, "sample", sample)
+    monkeypatch.setattr(fitting, "convergence", convergence)
+    monkeypatch.setattr(fitting, "converged", lambda tree: convergence(tree) is GOOD)
+    sampling = {"chains": 4, "draws": draws, "warmup": 20}
+    tree = fitting.draw(model, sampling, seed=1, key=("a", "b"))
+    assert tree.attrs["run"] == len(runs)
+    return runs
+
+
+def labels(n, covariance=None):
+    x = [[float(k)] for k in range(n)]
+    y = [(-1.0) ** (k // 3) for k in range(n)]
+    return gp.GPModel(x, y, covariance or gp.SquaredExponential(), gp.Probit())
+
+
+def counts(n):
+    return gp.GPModel([[float(k)] for k in range(n)], [1.0] * n, gp.Matern32(), gp.Poisson())
+
+
+@pytest.mark.parametrize(
+    ("model", "sampler"),
+    [
+        (labels(300), "PseudoMarginalHMC"),
+        (labels(301), "JointSplitHMC"),
+        (counts(20), "JointSplitHMC"),
+        (labels(20, gp.Linear() + gp.Constant(signal_sd=2.0)), "JointSplitHMC"),  # few weights
+    ],
+)
+def test_few_labels_are_drawn_along_their_evidence(monkeypatch, model, sampler):
+    assert runs_of(monkeypatch, model, GOOD) == [(sampler, 1000)]
+
+
+@pytest.mark.parametrize(
+    ("worst", "times"),
+    [
+        (FEW, 3),  # 1.3 x 400 / 250
+        (GOOD | {"ess_bulk": 399.0}, 2),
+        (GOOD | {"ess_bulk": 5.0}, 4),
+        (GOOD | {"r_hat": 1.03}, 4),
+    ],
+)
+def test_chains_that_do_not_converge_are_run_once_more(monkeypatch, worst, times):
+    own = runs_of(monkeypatch, counts(20), worst)
+    assert [draws for _, draws in own] == [1000, 1000 * times]
+
+
+def test_chains_that_are_too_short_to_converge_are_left_as_they_are(monkeypatch):
+    assert len(runs_of(monkeypatch, counts(20), FEW, draws=99)) == 1
+    assert len(runs_of(monkeypatch, counts(20), FEW, draws=100)) == 2
