@@ -10,7 +10,7 @@ from scipy.special import log_expit, log_ndtr, logsumexp
 from scipy.stats import multivariate_normal
 
 import gpmcflow as gp
-from gpmcflow.approximations import expectation_propagation
+from gpmcflow.approximations import expectation_propagation, site_draws
 from gpmcflow.approximations.site_draws import SettingFit
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, array_digest
@@ -52,7 +52,7 @@ def test_draws_have_mean_and_covariance_of_the_fit():
         model.at(at.theta), tolerance=1e-3
     ).sites
     rng = np.random.default_rng(0)
-    found = np.array([at.draws(rng, 1).predictor for _ in range(20_000)])
+    found = at.draws(rng.standard_normal((20_000, 6))).predictor
     sd = np.sqrt(sites.predictor_variance)
     np.testing.assert_allclose(at.mean, sites.predictor_mean, atol=2e-3)
     assert np.abs((found.mean(0) - at.mean) / sd).max() < 4.0 / np.sqrt(20_000)
@@ -65,15 +65,15 @@ def test_log_ratio_is_that_of_densities_written_out():
     model = labels()
     at, rng = fit_at(model, [-0.4, 0.9]), np.random.default_rng(1)
     kept = rng.standard_normal(6)
-    drawn = at.draws(rng, 1, kept)
-    np.testing.assert_allclose(drawn.predictor, kept, atol=1e-12)
+    drawn = at.draws(at.standardised(kept)[None])
+    np.testing.assert_allclose(drawn.predictor[0], kept, atol=1e-8)
     K, tau = at.prior.predictor_covariance, at.fit.precision
     V = np.linalg.inv(np.linalg.inv(K) + np.diag(tau))
     prior = multivariate_normal(np.full(6, 0.3), K)
     fitted = multivariate_normal(at.mean, V)
     expected = log_expit(model.y * kept).sum() + prior.logpdf(kept) - fitted.logpdf(kept)
     assert drawn.log_ratio == pytest.approx(expected - at.fit.log_evidence, abs=1e-6)
-    assert drawn.log_likelihood == pytest.approx(log_expit(model.y * kept).sum())
+    assert drawn.log_likelihood[0] == pytest.approx(log_expit(model.y * kept).sum())
     assert at.log_prior_of(kept) == pytest.approx(prior.logpdf(kept), abs=1e-6)
 
 
@@ -84,10 +84,34 @@ def test_estimates_average_to_the_evidence():
     at, rng = fit_at(model, [0.1, 1.2]), np.random.default_rng(2)
     signed = y[:, None] * at.prior.predictor_covariance * y + np.eye(2)
     exact = multivariate_normal(np.zeros(2), signed).logcdf(np.zeros(2))
-    ratios = np.array([at.draws(rng, 2).log_ratio for _ in range(20_000)]) + at.fit.log_evidence
+    z = rng.standard_normal((20_000, 2, 2))
+    ratios = np.array([at.draws(own).log_ratio for own in z]) + at.fit.log_evidence
     error = np.std(np.exp(ratios)) / np.mean(np.exp(ratios)) / np.sqrt(len(ratios))
     assert logsumexp(ratios) - np.log(len(ratios)) == pytest.approx(exact, abs=4.0 * error + 1e-12)
     assert error < 3e-3
+
+
+def test_moves_about_a_poor_fit_keep_the_posterior(monkeypatch):
+    """One label, EP ending at the prior: mean and mean of squares of f given theta by quadrature."""
+    monkeypatch.setattr(site_draws, "TOLERANCE", np.inf)
+    covariance = gp.SquaredExponential(NORMAL, NORMAL)
+    at = fit_at(gp.GPModel(np.zeros(1), np.ones(1), covariance, gp.Probit(), -1.0), [0.0, 1.0])
+    grid = np.linspace(-25.0, 25.0, 5001)
+    weights = np.exp(
+        log_ndtr(grid) - 0.5 * ((grid + 1.0) / np.sqrt(at.prior.predictor_covariance[0, 0])) ** 2
+    )
+    weights /= weights.sum()
+    rng, eta, found = np.random.default_rng(3), np.zeros(1), []
+    for _ in range(8_000):
+        eta = at.moved(rng, eta, 1)
+        found.append(eta[0])
+    blocks = np.array(
+        [[np.mean(own), np.mean(np.square(own))] for own in np.split(np.array(found), 40)]
+    )
+    expected = [weights @ grid, weights @ grid**2]
+    errors = blocks.std(0) / np.sqrt(40)
+    assert np.all(np.abs(blocks.mean(0) - expected) < 4.0 * errors)
+    assert np.all(errors < [0.1, 0.6])
 
 
 def test_gradient_of_the_log_density_by_differences():
@@ -174,9 +198,14 @@ def test_same_numbers_however_it_is_cut_and_scheduled(tmp_path):
 def test_starts_are_where_chains_begin():
     model = labels()
     given = {"theta": np.array([0.5, -0.5]), "latent": np.linspace(-1.0, 1.0, 6)}
-    settings = {**SMALL, "n_chains": 1, "n_draws": 1, "n_warmup": 0}
-    drawn = [gp.sample(model, start=given, **settings, seed=k)["posterior/theta"] for k in range(8)]
-    assert any(np.allclose(theta.values.ravel(), given["theta"]) for theta in drawn)
+    sampler = gp.PseudoMarginalHMC(n_latents=2)
+    transition = sampler.adapt(JointProblem.of(model, None), seed=0, key=()).sampler.bind(model)
+    rng = np.random.default_rng(0)
+    states = [transition.init(rng, given) for _ in range(12)]
+    for state in states:
+        np.testing.assert_allclose(model.parameters.normal.theta(state.x)[0], given["theta"])
+    kept = [np.allclose(state.latent, given["latent"], atol=1e-8) for state in states]
+    assert 0 < sum(kept) < 12  # one of two, by weight
 
 
 def test_what_it_refuses():

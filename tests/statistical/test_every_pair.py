@@ -663,21 +663,32 @@ def test_pseudo_marginal_draws_are_exact_whatever_ep_finds(name, fits_of_no_swee
     assert joint_p_value("pseudo_marginal_hmc", name, MANY, 3) > ALPHA
 
 
-@pytest.mark.parametrize("dropped", ["second decision", "weights", "the kept draw"])
+@pytest.mark.parametrize("dropped", ["second decision", "weights", "the kept draw", "moves"])
 def test_a_pseudo_marginal_sampler_that_drops_a_part_is_caught(
     dropped, monkeypatch, fits_of_no_sweep
 ):
-    exact = site_draws.SettingFit.draws
+    """One part left out at a time; of moves, the level that a draw has to reach."""
+    fit = site_draws.SettingFit
+    exact, log_weights = fit.draws, fit._log_weights
+    monkeypatch.setattr(pseudo_marginal, "N_MOVES", 8 if dropped == "moves" else 0)
+    if dropped == "second decision":
+        monkeypatch.setattr(fit, "draws", lambda own, z: exact(own, z)._replace(log_ratio=0.0))
+    if dropped == "weights":
+        equal = lambda found: found._replace(weights=np.full_like(found.weights, 1 / 32))  # noqa: E731
+        monkeypatch.setattr(fit, "draws", lambda own, z: equal(exact(own, z)))
+    if dropped == "the kept draw":
+        new = np.random.default_rng(0)
+        monkeypatch.setattr(fit, "standardised", lambda own, at: new.standard_normal(len(at)))
+    if dropped == "moves":
 
-    def wrong(self, rng, n, kept=None):
-        if dropped == "the kept draw":
-            return exact(self, rng, n)
-        found = exact(self, rng, n, kept)
-        if dropped == "second decision":
-            return found._replace(log_ratio=0.0)
-        return exact(self, rng, 1)._replace(log_ratio=found.log_ratio)
+        def moved(own, rng, predictor, n_moves):
+            monkeypatch.setattr(fit, "_log_weights", lambda own, away, eta: (0.0, 0.0))
+            found = exact_moved(own, rng, predictor, n_moves)
+            monkeypatch.setattr(fit, "_log_weights", log_weights)
+            return found
 
-    monkeypatch.setattr(site_draws.SettingFit, "draws", wrong)
+        exact_moved = fit.moved
+        monkeypatch.setattr(fit, "moved", moved)
     settings = {"n_latents": 2} if dropped == "the kept draw" else {}
     known = replace(samplers()["pseudo_marginal_hmc"], **settings)
     monkeypatch.setitem(globals(), "samplers", lambda: {"pseudo_marginal_hmc": known})

@@ -17,9 +17,7 @@ from gpmcflow.samplers.modes_group import Modes, modes_or_warning
 from gpmcflow.samplers.protocol import Sampler
 
 LEAST_SHARE = 0.3  # effective draws of the mixture: with fewer, trajectories are faster
-LEAST_LATENT_SHARE = (
-    0.7  # effective draws of EP's latents: with fewer, chains linger (six problems)
-)
+LEAST_LATENT_SHARE = 0.5  # effective draws of EP's latents: with fewer, chains linger
 LARGEST_K = 0.7  # Pareto k of its weights: above, a chain stands still for long now and then
 
 

@@ -32,6 +32,7 @@ from gpmcflow.samplers.protocol import (
 )
 
 SETTLING = 30  # transitions of each round of the pilot, and 5 for each hyperparameter in the first
+N_MOVES = 8  # of the latents by elliptical slice sampling, in each transition
 
 
 def suits_pseudo_marginal(model: GPModel | MultiGPModel) -> bool:
@@ -67,15 +68,19 @@ class PseudoMarginalHMC(Sampler):
     expectation propagation, and a proposal from a mixture of Student-t densities at its modes jumps between
     them. What EP leaves out is made up for exactly: Z = mean_j p(y | f_j) N(f_j; 0, K) / q(f_j) over draws
     f_j of the EP fit q is an unbiased estimate of p(y | theta), and a proposal that EP's evidence accepts is
-    accepted with probability min(1, [Z' / Z_EP(theta')] / [Z / Z_EP(theta)]). The latents of a state are one
-    of the f_j, picked by weight; all others are drawn anew before each proposal, so that a lucky Z does not
-    hold a chain. A transition costs 3 or 4 EP fits and as many gradients, each of order n^3.
+    accepted with probability min(1, [Z' / Z_EP(theta')] / [Z / Z_EP(theta)]), where f_j' and f_j are made of
+    the same normal numbers, so that the noise of both cancels. The latents of a state are one of the f_j,
+    picked by weight; in each transition elliptical slice sampling about the fit moves them, and all others
+    are drawn anew, so that a lucky Z does not hold a chain. A transition costs 3 or 4 EP fits and as many
+    gradients, each of order n^3.
 
     The posterior is sampled exactly, whatever EP does; the effective share of the f_j (``latent_share``)
     tells how near it is. For models without a grid or basis functions.
 
     Source: pseudo-marginal MCMC for Gaussian processes: Filippone & Girolami (2014); a decision in two
-    stages: Christen & Fox (2005); redrawing with one draw kept: Andrieu, Doucet & Holenstein (2010).
+    stages: Christen & Fox (2005); redrawing with one draw kept: Andrieu, Doucet & Holenstein (2010); the same
+    normal numbers for both estimates: Deligiannidis, Doucet & Pitt (2018); slice sampling about an EP fit:
+    Fagan, Bhandari & Cunningham (2016).
 
     Attributes
     ----------
@@ -207,9 +212,10 @@ class PseudoMarginalHMC(Sampler):
 
 
 class _Point(NamedTuple):
-    """A setting with its draws of the latents."""
+    """A setting with draws of the latents there."""
 
     at: SettingFit
+    z: np.ndarray  #: normal numbers (k, n) that they are made of
     draws: Draws
 
 
@@ -239,27 +245,35 @@ class PseudoMarginalTransition:
         )
         latent = start.get("latent")
         kept = None if latent is None else latent + at.prior.predictor_mean
-        return self._state(_Point(at, at.draws(rng, self.settings.n_latents, kept)))
+        return self._state(rng, self._point(rng, at, kept))
 
-    def _state(self, point: _Point) -> PseudoMarginalState:
-        self._last, drawn = point.at, point.draws
-        latent = drawn.predictor - point.at.prior.predictor_mean
-        return PseudoMarginalState(point.at.x, latent, drawn.log_likelihood)
+    def _point(self, rng: np.random.Generator, at: SettingFit, kept: np.ndarray | None) -> _Point:
+        """New draws at a setting, the first of them the predictors ``kept`` (n,), if given."""
+        z = rng.standard_normal((self.settings.n_latents, self.model.n_cases))
+        if kept is not None:
+            z[0] = at.standardised(kept)
+        return _Point(at, z, at.draws(z))
+
+    def _state(self, rng: np.random.Generator, point: _Point) -> PseudoMarginalState:
+        self._last, draws = point.at, point.draws
+        k = draws.pick(rng)
+        latent = draws.predictor[k] - point.at.prior.predictor_mean
+        return PseudoMarginalState(point.at.x, latent, float(draws.log_likelihood[k]))
 
     def step(
         self, rng: np.random.Generator, state: PseudoMarginalState
     ) -> tuple[PseudoMarginalState, PseudoMarginalInfo]:
-        """New latents beside the state's, a jump, and a trajectory."""
+        """Moves of the latents, new ones beside them, a jump, and a trajectory."""
         at = self._fit(state.x)
-        kept = state.latent + at.prior.predictor_mean
-        point = _Point(at, at.draws(rng, self.settings.n_latents, kept))
+        kept = at.moved(rng, state.latent + at.prior.predictor_mean, N_MOVES)
+        point = self._point(rng, at, kept)
         share = point.draws.share
         point, jump_rate, jump_failed = self._jump(rng, point)
         point, rate, error, n_fit, failed = self._trajectory(rng, point)
         info = PseudoMarginalInfo(
             rate, jump_rate, error, share, n_fit + 1, int(jump_failed) + int(failed)
         )
-        return self._state(point), info
+        return self._state(rng, point), info
 
     def _jump(self, rng: np.random.Generator, point: _Point) -> tuple[_Point, float, bool]:
         """A proposal of the mixture; its acceptance rate, and whether it has no fit."""
@@ -301,12 +315,12 @@ class PseudoMarginalTransition:
         if rng.random() >= rate:
             return point, rate
         try:
-            draws = proposed.draws(rng, self.settings.n_latents)
+            draws = proposed.draws(point.z)
         except NumericalError:
             return point, 0.0
         second = float(np.exp(min(0.0, draws.log_ratio - point.draws.log_ratio)))
         if rng.random() < second:
-            return _Point(proposed, draws), rate * second
+            return _Point(proposed, point.z, draws), rate * second
         return point, rate * second
 
     def record(self, rng: np.random.Generator, state: PseudoMarginalState) -> dict[str, Any]:
