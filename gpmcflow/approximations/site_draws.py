@@ -16,11 +16,12 @@ from gpmcflow.models.case_prior import CasePrior
 from gpmcflow.models.gp_model import GPModel
 
 TOLERANCE = 1e-3  # of fits: what draws make up for anyway
+NARROW = 1e-12  # bracket of angles where a move ends
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 class Draws(NamedTuple):
-    """Draws of the linear predictors from an EP fit, with their weights."""
+    """Draws of the linear predictors, annealed from an EP fit, with their weights."""
 
     log_ratio: float  #: log of an unbiased estimate of p(y | theta), less the fit's log evidence
     predictor: np.ndarray  #: (k, n)
@@ -84,12 +85,6 @@ class SettingFit:
             raise NumericalError(f"EP fit: no factor of its covariance at {self.theta.tolist()}")
         return L, A
 
-    def standardised(self, predictor: np.ndarray) -> np.ndarray:
-        """z (n,), with m + L A^-T z the predictors (n,). Raises `NumericalError` where K has no factor."""
-        L, A = self._factors
-        solved, _ = lapack.dtrtrs(L, predictor - self.mean, lower=1)
-        return np.tril(A).T @ solved
-
     def _away(self, z: np.ndarray) -> np.ndarray:
         """L A^-T z_j (k, n) of z (k, n)."""
         L, A = self._factors
@@ -103,51 +98,70 @@ class SettingFit:
         half_log_det = float(np.log(np.diag(self._factors[1])).sum())
         return -0.5 * float(self.fit.residual @ beyond) - half_log_det
 
-    def _log_weights(self, away: np.ndarray, eta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _log_weights(self, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """log p(y | eta) and log of p(y | eta) N(eta; c, K) / q(eta), of eta = m + away."""
-        log_likelihood = self.prior.likelihood.log_density(eta, self.prior.y)
+        log_likelihood = self.prior.likelihood.log_density(self.mean + away, self.prior.y)
         log_sites = away @ self.fit.residual - 0.5 * np.square(away) @ self.fit.precision
         return log_likelihood, log_likelihood - log_sites + self._log_peak
 
-    def moved(self, rng: np.random.Generator, predictor: np.ndarray, n_moves: int) -> np.ndarray:
-        """Predictors (n,) after moves of elliptical slice sampling about the fit.
+    def draws(
+        self, rng: np.random.Generator, n: int, n_levels: int, kept: np.ndarray | None = None
+    ) -> Draws:
+        """n draws by annealed importance sampling from q, the last of them ``kept`` (n,) if given.
 
-        They leave p(eta | y, theta) as it is: the ellipse is that of q, the level that of the weight.
-
-        Source: Fagan, Bhandari & Cunningham (2016).
-        """
-        at = predictor - self.mean
-        level = float(self._log_weights(at, predictor)[1])
-        for other in self._away(rng.standard_normal((n_moves, len(at)))):
-            least = level - rng.standard_exponential()
-            angle = rng.uniform(0.0, 2.0 * np.pi)
-            low, high = angle - 2.0 * np.pi, angle
-            while True:
-                away = np.cos(angle) * at + np.sin(angle) * other
-                level = float(self._log_weights(away, self.mean + away)[1])
-                if level >= least:
-                    break
-                low, high = (angle, high) if angle < 0.0 else (low, angle)
-                angle = rng.uniform(low, high)
-            at = away
-        return self.mean + at
-
-    def draws(self, z: np.ndarray) -> Draws:
-        """The draws eta_j = m + L A^-T z_j of the fit q, where z (k, n) are standard normal.
-
-        w_j = p(y | eta_j) N(eta_j; c, K) / q(eta_j), whose mean is an unbiased estimate of p(y | theta). For
-        fixed z it varies smoothly with theta.
+        Level t has the density q w^(t / n_levels), w = p(y | eta) N(eta; c, K) / q(eta); a draw of q climbs
+        them by one move of elliptical slice sampling about q each. The mean of the weights is an unbiased
+        estimate of p(y | theta) where all are drawn; the path of the kept one is drawn backwards. Sources: Neal
+        (2001); Murray, Adams & MacKay (2010); slices about an EP fit: Fagan, Bhandari & Cunningham (2016).
 
         Raises `NumericalError` where K has no factor, or no draw has a density.
         """
-        away = self._away(z)
-        eta = self.mean + away
-        log_likelihood, log_weights = self._log_weights(away, eta)
+        z = rng.standard_normal(((n_levels + 1) * n, self.model.n_cases))
+        directions = self._away(z).reshape(n_levels + 1, n, -1)
+        away, down = directions[0].copy(), np.zeros(n, dtype=bool)
+        if kept is not None:
+            away[-1], down[-1] = kept - self.mean, True
+        log_likelihood, log_w = self._log_weights(away)
+        log_weights = np.zeros(n)
+        for step in range(1, n_levels + 1):
+            log_weights[~down] += log_w[~down] / n_levels
+            level = np.where(down, n_levels + 1 - step, step) / n_levels
+            log_likelihood, log_w = self._slice(rng, away, directions[step], level, log_w)
+            log_weights[down] += log_w[down] / n_levels
+        if kept is not None:
+            away[-1] = kept - self.mean
+            log_likelihood[-1:], _ = self._log_weights(away[-1:])
         total = float(logsumexp(log_weights))
         if not np.isfinite(total):
             raise NumericalError(f"EP fit: no draw has a density at {self.theta.tolist()}")
-        log_ratio = total - np.log(len(z)) - self.fit.log_evidence
-        return Draws(log_ratio, eta, log_likelihood, np.exp(log_weights - total))
+        log_ratio = total - np.log(n) - self.fit.log_evidence
+        return Draws(log_ratio, self.mean + away, log_likelihood, np.exp(log_weights - total))
+
+    def _slice(
+        self, rng: np.random.Generator, away: np.ndarray, other: np.ndarray, level: np.ndarray,
+        log_w: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Move each row of ``away`` (k, n) in place on the ellipse through it and ``other`` (k, n).
+
+        The density q w^level of each row stays as it is. Returns log likelihood and log w (k,) of the moved.
+        """  # fmt: skip
+        k, begin = len(away), away.copy()
+        least = level * log_w - rng.standard_exponential(k)
+        angle = rng.uniform(0.0, 2.0 * np.pi, k)
+        low, high = angle - 2.0 * np.pi, angle.copy()
+        log_likelihood, log_w = np.empty(k), np.empty(k)
+        moving = np.arange(k)
+        while len(moving):
+            turn = angle[moving, None]
+            away[moving] = np.cos(turn) * begin[moving] + np.sin(turn) * other[moving]
+            log_likelihood[moving], log_w[moving] = self._log_weights(away[moving])
+            reached = level[moving] * log_w[moving] >= least[moving]
+            reached |= high[moving] - low[moving] < NARROW  # where rounding hides the beginning
+            moving = moving[~reached]
+            below = angle[moving] < 0.0
+            low[moving[below]], high[moving[~below]] = angle[moving[below]], angle[moving[~below]]
+            angle[moving] = rng.uniform(low[moving], high[moving])
+        return log_likelihood, log_w
 
     def log_prior_of(self, predictor: np.ndarray) -> float:
         """log N(eta; c, K) of predictors (n,)."""

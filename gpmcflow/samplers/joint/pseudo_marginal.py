@@ -32,7 +32,6 @@ from gpmcflow.samplers.protocol import (
 )
 
 SETTLING = 30  # transitions of each round of the pilot, and 5 for each hyperparameter in the first
-N_MOVES = 8  # of the latents by elliptical slice sampling, in each transition
 
 
 def suits_pseudo_marginal(model: GPModel | MultiGPModel) -> bool:
@@ -215,7 +214,6 @@ class _Point(NamedTuple):
     """A setting with draws of the latents there."""
 
     at: SettingFit
-    z: np.ndarray  #: normal numbers (k, n) that they are made of
     draws: Draws
 
 
@@ -247,12 +245,11 @@ class PseudoMarginalTransition:
         kept = None if latent is None else latent + at.prior.predictor_mean
         return self._state(rng, self._point(rng, at, kept))
 
-    def _point(self, rng: np.random.Generator, at: SettingFit, kept: np.ndarray | None) -> _Point:
-        """New draws at a setting, the first of them the predictors ``kept`` (n,), if given."""
-        z = rng.standard_normal((self.settings.n_latents, self.model.n_cases))
-        if kept is not None:
-            z[0] = at.standardised(kept)
-        return _Point(at, z, at.draws(z))
+    def _point(
+        self, rng: np.random.Generator, at: SettingFit, kept: np.ndarray | None = None
+    ) -> _Point:
+        """New draws at a setting, one of them the predictors ``kept`` (n,), if given."""
+        return _Point(at, at.draws(rng, self.settings.n_latents, self.frame.n_levels, kept))
 
     def _state(self, rng: np.random.Generator, point: _Point) -> PseudoMarginalState:
         self._last, draws = point.at, point.draws
@@ -263,9 +260,9 @@ class PseudoMarginalTransition:
     def step(
         self, rng: np.random.Generator, state: PseudoMarginalState
     ) -> tuple[PseudoMarginalState, PseudoMarginalInfo]:
-        """Moves of the latents, new ones beside them, a jump, and a trajectory."""
+        """New latents beside the state's, a jump, and a trajectory."""
         at = self._fit(state.x)
-        kept = at.moved(rng, state.latent + at.prior.predictor_mean, N_MOVES)
+        kept = state.latent + at.prior.predictor_mean
         point = self._point(rng, at, kept)
         share = point.draws.share
         point, jump_rate, jump_failed = self._jump(rng, point)
@@ -315,12 +312,12 @@ class PseudoMarginalTransition:
         if rng.random() >= rate:
             return point, rate
         try:
-            draws = proposed.draws(point.z)
+            found = self._point(rng, proposed)
         except NumericalError:
             return point, 0.0
-        second = float(np.exp(min(0.0, draws.log_ratio - point.draws.log_ratio)))
+        second = float(np.exp(min(0.0, found.draws.log_ratio - point.draws.log_ratio)))
         if rng.random() < second:
-            return _Point(proposed, point.z, draws), rate * second
+            return found, rate * second
         return point, rate * second
 
     def record(self, rng: np.random.Generator, state: PseudoMarginalState) -> dict[str, Any]:
