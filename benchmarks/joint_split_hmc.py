@@ -27,7 +27,7 @@ from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods import Logistic, Poisson, Probit
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.replications.surrogate_slice.parts import effective_size
+from gpmcflow.replications.surrogate_slice.tables import effective_size
 from gpmcflow.samplers.sampling import sample
 
 GOALS = {112: 2.0, 200: 1.6, 625: 1.3}

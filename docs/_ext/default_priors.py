@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import expit
 
-from gpmcflow.parameters.defaults import default_hyperpriors
+from gpmcflow.parameters.hyperpriors import default_hyperpriors
 
 MEANING = {
     "length_scale": "how far the function reaches, in standard deviations of the column",

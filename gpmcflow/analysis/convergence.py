@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
-from gpmcflow.diagnostics.rhat_limit import rhat_limit
+from gpmcflow.diagnostics.convergence import rhat_limit
 
 NOT_ANNEALED = "not annealed"  # begins the alarm of an evidence that is EP's own
 FEWEST_EFFECTIVE = 400.0  # of the worst parameter: 100 for each of four chains

@@ -33,8 +33,8 @@ from gpmcflow.approximations.integrated import FEWEST
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.leaves import Periodic
 from gpmcflow.data.seasons import calendar_name, find_season
+from gpmcflow.diagnostics.convergence import LEAST
 from gpmcflow.diagnostics.importance_weights import BAD_K
-from gpmcflow.diagnostics.rhat_limit import LEAST
 from gpmcflow.execution import chain_generators
 from gpmcflow.jobs.job import Job
 from gpmcflow.jobs.stated_models import covariance_of, likelihood_of

@@ -111,8 +111,10 @@ class SettingFit:
 
         Level t has the density q w^(t / n_levels), w = p(y | eta) N(eta; c, K) / q(eta); a draw of q climbs
         them by one move of elliptical slice sampling about q each. The mean of the weights is an unbiased
-        estimate of p(y | theta) where all are drawn; the path of the kept one is drawn backwards. Sources: Neal
-        (2001); Murray, Adams & MacKay (2010); slices about an EP fit: Fagan, Bhandari & Cunningham (2016).
+        estimate of p(y | theta) where all are drawn; the path of the kept one is drawn backwards.
+
+        Sources: Neal (2001); Murray, Adams & MacKay (2010); slices about an EP fit: Fagan, Bhandari &
+        Cunningham (2016).
 
         Raises `NumericalError` where K has no factor, or no draw has a density.
         """
@@ -138,7 +140,11 @@ class SettingFit:
         return Draws(log_ratio, self.mean + away, log_likelihood, np.exp(log_weights - total))
 
     def _slice(
-        self, rng: np.random.Generator, away: np.ndarray, other: np.ndarray, level: np.ndarray,
+        self,
+        rng: np.random.Generator,
+        away: np.ndarray,
+        other: np.ndarray,
+        level: np.ndarray,
         log_w: np.ndarray,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Move each row of ``away`` (k, n) in place on the ellipse through it and ``other`` (k, n).

@@ -45,7 +45,7 @@ def new(options: argparse.Namespace) -> None:
 
 def check(options: argparse.Namespace) -> None:
     """List all problems of a config and its data."""
-    from gpmcflow.pipeline import check as checking
+    from gpmcflow.pipeline import run as checking
 
     cores = options.cores or os.cpu_count() or 1
     print("\n".join(checking.check(options.config, cores, quick=options.quick)))

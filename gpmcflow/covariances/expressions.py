@@ -13,8 +13,7 @@ import numpy as np
 
 from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.errors import InputError
-from gpmcflow.parameters.defaults import default_hyperpriors
-from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.hyperpriors import Hyperprior, default_hyperpriors
 from gpmcflow.parameters.parameter import LOG, LOGIT, Entry, Parameter, checked_setting
 
 Columns = str | int | tuple[str | int, ...] | None
@@ -26,7 +25,7 @@ class Covariance:
     ``2.0 * k`` has twice the variance, ``k + 1.0`` a constant of variance 1 beside k.
 
     A parameter is a number, a `Hyperprior`, or a `Parameter` that several leaves share. What is left out
-    has a default hyperprior (`gpmcflow.parameters.defaults`); in a product the first factor carries the
+    has a default hyperprior (`gpmcflow.parameters.hyperpriors`); in a product the first factor carries the
     amplitude and the others have ``signal_sd`` 1, unless one is given; each term of a sum has its own.
     """
 

@@ -11,14 +11,13 @@ from itertools import chain
 import numpy as np
 from scipy.special import lambertw, ndtr, stdtrit
 
+from gpmcflow.diagnostics.convergence import longest_stands, rhat_limit
 from gpmcflow.diagnostics.importance_weights import (
     BAD_K,
     HARMLESS_SHARE,
     MAX_WEIGHT,
     MIN_EFFECTIVE_SIZE,
 )
-from gpmcflow.diagnostics.rhat_limit import rhat_limit
-from gpmcflow.diagnostics.standstill import longest_stands
 
 MAX_DIVERGING = 1e-3  # share of transitions
 MAX_UNSOLVED = 0.02

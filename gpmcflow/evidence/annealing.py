@@ -233,9 +233,7 @@ def _ratio_moments(annealing: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
 def _dataset(arrays: dict, program: AnnealingProgram) -> xr.Dataset:
     """Arrays of a run with their coordinates; temperatures in the order of the run."""
     schedule, order = program.schedule, program.order
-    moved = (
-        order - 1 if program.reverse else order
-    )  # temperature of the transition after each increment
+    moved = order - 1 if program.reverse else order  # temperature of the transition that follows
     latent = {"latent": ("chain", "temperature", "latent_dim")}
     dims = {name: latent.get(name, ("chain", "temperature")) for name in arrays}
     n_particles = arrays["log_weight_increment"].shape[0]

@@ -43,9 +43,7 @@ from gpmcflow.samplers.variables import in_own_units
 
 FIRST_DRAWS = 2000
 FIRST_FITS = 1000  # of a model whose draws take an EP fit each
-WITH_LATENTS = (
-    200  # evenly spaced draws of the posterior that get latents, which cost more than a weight
-)
+WITH_LATENTS = 200  # evenly spaced draws that get latents, which cost more than a weight
 LEAST_EFFECTIVE = 200.0
 MOST_FITS = 3  # of mixtures, where the draws of the last one found another mode
 ESTIMATOR = "importance"

@@ -13,7 +13,6 @@ import xarray as xr
 
 from gpmcflow.approximations.mixture import suits, suits_by_ep
 from gpmcflow.errors import InputError, NumericalError, unknown_name
-from gpmcflow.evidence.given_draws import LEAST_DRAWS, as_drawn, draws_of
 from gpmcflow.evidence.joint_tempering import JointTemperingProgram
 from gpmcflow.evidence.mixture_evidence import (
     FIRST_DRAWS,
@@ -30,7 +29,15 @@ from gpmcflow.evidence.model_evidence_group import (
     posterior_groups,
 )
 from gpmcflow.evidence.schedule import equal_distance
-from gpmcflow.evidence.two_ends import EndsProblem, EndsSampler, GivenDraws, ReplaySampler
+from gpmcflow.evidence.two_ends import (
+    LEAST_DRAWS,
+    EndsProblem,
+    EndsSampler,
+    GivenDraws,
+    ReplaySampler,
+    as_drawn,
+    draws_of,
+)
 from gpmcflow.execution import (
     Execution,
     array_digest,

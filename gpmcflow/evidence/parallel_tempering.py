@@ -15,9 +15,9 @@ from gpmcflow.diagnostics.autocorrelation import (
 from gpmcflow.errors import InputError
 from gpmcflow.evidence import alarms, ladder_estimates
 from gpmcflow.evidence.estimates import interval_columns, run_attributes, transition_columns
-from gpmcflow.evidence.random_rows import RandomRows
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import Execution, array_digest, chain_generators, pin_blas, run, text_digest
+from gpmcflow.execution.randomness import RandomRows
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers.latent.protocol import STATISTICS, Info, LatentSampler, State, statistics
 from gpmcflow.storage import with_attributes

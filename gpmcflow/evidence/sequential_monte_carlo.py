@@ -18,9 +18,9 @@ from gpmcflow.diagnostics.importance_weights import (
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence import alarms
 from gpmcflow.evidence.estimates import interval_columns, run_attributes, transition_columns
-from gpmcflow.evidence.random_rows import RandomRows
 from gpmcflow.evidence.schedule import Schedule
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run, text_digest
+from gpmcflow.execution.randomness import RandomRows
 from gpmcflow.models.tempered import Target, TemperedPath
 from gpmcflow.samplers.adaptation.pilot import next_beta
 from gpmcflow.samplers.latent.protocol import STATISTICS, LatentSampler, State

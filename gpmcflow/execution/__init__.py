@@ -22,7 +22,7 @@ _HOME = {
     "lock_owner": "lock",
     "patience": "waiting",
     "pin_blas": "threads",
-    "remember": "remembered",
+    "remember": "segment_files",
     "require_memory": "memory",
     "run": "runner",
     "settings_digest": "digest",

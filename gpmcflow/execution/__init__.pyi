@@ -12,8 +12,8 @@ from gpmcflow.execution.progress import Progress as Progress
 from gpmcflow.execution.randomness import ChainGenerators as ChainGenerators
 from gpmcflow.execution.randomness import chain_generators as chain_generators
 from gpmcflow.execution.randomness import stable_key as stable_key
-from gpmcflow.execution.remembered import remember as remember
 from gpmcflow.execution.runner import run as run
+from gpmcflow.execution.segment_files import remember as remember
 from gpmcflow.execution.settings import Execution as Execution
 from gpmcflow.execution.signals import finish_first as finish_first
 from gpmcflow.execution.signals import graceful_stop as graceful_stop

@@ -55,8 +55,7 @@ def chain_generators(seed: int, *key: str | int, chains: Sequence[int]) -> Chain
 class ChainGenerators:
     """The generators of a block's chains; draws have the chain axis first. Picklable.
 
-    `chains` holds the chain numbers. In all draws `where` is an optional mask (chain,): only those
-    chains draw, the others get nan and their streams stay where they are.
+    `chains` holds the chain numbers.
     """
 
     def __init__(self, bit_generators: Sequence[np.random.PCG64], chains: Sequence[int]):
@@ -65,28 +64,17 @@ class ChainGenerators:
         generators = [np.random.Generator(bits) for bits in self._bits]
         self._normal = [generator.standard_normal for generator in generators]
         self._uniform = [generator.random for generator in generators]
-        self._exponential = [generator.standard_exponential for generator in generators]
 
     def __len__(self) -> int:
         return len(self._bits)
 
-    def standard_normal(
-        self, size: int | tuple[int, ...] = (), where: np.ndarray | None = None
-    ) -> np.ndarray:
+    def standard_normal(self, size: int | tuple[int, ...] = ()) -> np.ndarray:
         """Return N(0, 1) draws of shape (chain, *size)."""
-        return _draw(self._normal, size, where)
+        return _draw(self._normal, size)
 
-    def uniform(
-        self, size: int | tuple[int, ...] = (), where: np.ndarray | None = None
-    ) -> np.ndarray:
+    def uniform(self, size: int | tuple[int, ...] = ()) -> np.ndarray:
         """Return uniform draws on [0, 1) of shape (chain, *size)."""
-        return _draw(self._uniform, size, where)
-
-    def exponential(
-        self, size: int | tuple[int, ...] = (), where: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return Exp(1) draws of shape (chain, *size)."""
-        return _draw(self._exponential, size, where)
+        return _draw(self._uniform, size)
 
     def generator(self, index: int) -> np.random.Generator:
         """Return the generator of one chain, for draws that are not one per chain."""
@@ -135,24 +123,43 @@ class ChainGenerators:
         return ChainGenerators.from_state, (self.state, self.chains)
 
 
-def _draw(draws: list, size: int | tuple[int, ...], where: np.ndarray | None) -> np.ndarray:
-    shape = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-    if where is None:
-        if not shape:
-            return np.array([draw() for draw in draws], dtype=float)
-        out = np.empty((len(draws), *shape))
-        for draw, row in zip(draws, out, strict=True):
-            draw(out=row)
-        return out
-    mask = np.asarray(where)
-    if mask.dtype != bool or mask.shape != (len(draws),):
-        raise InputError(
-            f"where: found {mask.dtype} {mask.shape}, expected a bool mask ({len(draws)},)."
-        )
-    out = np.full((len(draws), *shape), np.nan)
-    for chain in np.flatnonzero(mask):
-        if shape:
-            draws[chain](out=out[chain])
-        else:
-            out[chain] = draws[chain]()
+def _draw(draws: list, size: int | tuple[int, ...]) -> np.ndarray:
+    shape = _shape(size)
+    if not shape:
+        return np.array([draw() for draw in draws], dtype=float)
+    out = np.empty((len(draws), *shape))
+    for draw, row in zip(draws, out, strict=True):
+        draw(out=row)
     return out
+
+
+def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
+    return (size,) if isinstance(size, (int, np.integer)) else tuple(size)
+
+
+class RandomRows:
+    """Random numbers for batches of several rows to a chain: temperatures, or particles; chain by chain.
+
+    The streams of a block's chains, ``n_rows`` rows of a batch drawn from each.
+    Row c n_rows + t is row t of chain c, so that a chain draws the same numbers whatever chains
+    stand beside it. What samplers call: see `gpmcflow.samplers.latent.protocol.ChainRandom`.
+    """
+
+    def __init__(self, rng: ChainGenerators, n_rows: int, chains: list[int] | None = None) -> None:
+        chains = range(len(rng)) if chains is None else chains
+        self._generators = [rng.generator(chain) for chain in chains]
+        self._n_rows = n_rows
+
+    def standard_normal(self, size: tuple[int, ...] | int = ()) -> np.ndarray:
+        """Standard normals (chain x n_rows, *size)."""
+        shape = (self._n_rows, *_shape(size))
+        return np.concatenate([g.standard_normal(shape) for g in self._generators])
+
+    def uniform(self, size: tuple[int, ...] | int = ()) -> np.ndarray:
+        """Uniforms on [0, 1), (chain x n_rows, *size)."""
+        shape = (self._n_rows, *_shape(size))
+        return np.concatenate([g.random(shape) for g in self._generators])
+
+    def generator(self, row: int) -> np.random.Generator:
+        """The stream of the chain that a row belongs to."""
+        return self._generators[row // self._n_rows]

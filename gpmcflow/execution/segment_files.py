@@ -1,4 +1,4 @@
-"""Segments and checkpoints on disk.
+"""Arrays on disk: segments, checkpoints, and what a run that goes on finds again, such as a pilot's.
 
 They are uncompressed .npz files, so that workers never touch HDF5 (which is not safe to use from
 several threads), and because `np.savez` writes the same bytes each time. The zip format has a
@@ -7,16 +7,20 @@ checksum for each array, which finds truncated and changed files.
 
 from __future__ import annotations
 
+import logging
+import os
 import threading
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from gpmcflow.errors import StorageError
 from gpmcflow.execution.blocks import Arrays
+from gpmcflow.execution.digest import settings_digest
 from gpmcflow.storage.atomic import atomic_path
 
 _IDENTITY = "identity"
@@ -129,3 +133,39 @@ def _read_part(archive: zipfile.ZipFile, name: str) -> np.ndarray:
         if part.read(1):
             raise ValueError(f"{name} is longer than its shape")
     return array
+
+
+log = logging.getLogger(__name__)
+
+
+def remember(
+    folder: str | os.PathLike | None,
+    name: str,
+    identity: Any,
+    compute: Callable[[], dict[str, Any]],
+) -> Arrays:
+    """Return the arrays of ``<folder>/<name>.npz``, or those of `compute`, which are then kept there.
+
+    `identity` (plain values) must name all that decides the numbers. A file of another identity or
+    a damaged one is computed again, with a warning. Without a folder, `compute` is called each
+    time. Numbers and bools come back as arrays without dimensions.
+
+    Raises `StorageError` when the file cannot be written, `InputError` for an identity that is not
+    plain.
+    """
+    if folder is None:
+        return _arrays(compute())
+    path = Path(folder) / f"{name}.npz"
+    digest = settings_digest(identity)
+    arrays, wrong = read_if_whole(path, digest)
+    if wrong is None:
+        return arrays
+    if path.exists():
+        log.warning("%s: %s; it is computed again.", path, wrong)
+    arrays = _arrays(compute())
+    write_arrays(path, arrays, digest, tidy=True)
+    return arrays
+
+
+def _arrays(values: dict[str, Any]) -> Arrays:
+    return {name: np.asarray(value) for name, value in sorted(values.items())}

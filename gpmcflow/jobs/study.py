@@ -251,7 +251,7 @@ def tables_stage(study: str, tables: Mapping[str, str]) -> Stage:
         outputs,
         captions,
         local=True,
-        code=tuple(f"gpmcflow.replications.{study}.{module}" for module in ("parts", "tables")),
+        code=(f"gpmcflow.replications.{study}.tables",),
     )
 
 
@@ -266,7 +266,7 @@ def figures_stage(study: str, figures: Mapping[str, str]) -> Stage:
 def paper_study(name: str, check: Check, jobs: Jobs, title: str, **options: Any) -> Study:
     """Study of a paper, with the names that the rooms of its folder have."""
     folder = f"gpmcflow.replications.{name}"
-    rooms = {"costs": "forecast:COSTS", "readers": "parts:READERS", "tables": "tables:tables"}
+    rooms = {"costs": "forecast:COSTS", "readers": "tables:READERS", "tables": "tables:tables"}
     named = {attribute: f"{folder}.{room}" for attribute, room in rooms.items()}
     return Study(name, check, jobs, title=title, **named, **options)
 

@@ -11,13 +11,50 @@ import numpy as np
 
 from gpmcflow.errors import InputError
 from gpmcflow.execution.digest import array_digest, text_digest
-from gpmcflow.likelihoods.constants import positive_constant, value_text
 from gpmcflow.likelihoods.sites import Sites, laplace_sites, moment_sites
 from gpmcflow.likelihoods.tilted import tilted_cumulants, tilted_moments, tilted_site
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
-from gpmcflow.parameters.defaults import default_hyperprior
-from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.hyperpriors import Hyperprior, default_hyperprior
 from gpmcflow.parameters.parameter import LOG, LOGIT, Entry, Parameter, checked_setting
+
+
+def positive_constant(value: Any, where: str) -> float | np.ndarray:
+    """Return a positive number, or an array of them that cannot be written to."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    wrong = np.flatnonzero(~(np.isfinite(array) & (array > 0)))
+    if array.ndim > 1 or not array.size or wrong.size:
+        shown = repr(value)
+        if array.ndim:
+            shown = f"of shape {array.shape}"
+        if array.ndim == 1 and wrong.size:
+            where, shown = f"{where}[{wrong[0]}]", f"{array[wrong[0]]:g}"
+        raise InputError(f"{where} is {shown}; allowed: a positive number, or one for each case")
+    array.setflags(write=False)
+    return array if array.ndim else float(array)
+
+
+def by_case(value: Any, where: str, allowed: str) -> np.ndarray:
+    """Numbers of each case (n,), which may be nan, in an array that cannot be written to."""
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.array(np.nan)
+    if array.ndim != 1 or not array.size:
+        shown = f"of shape {array.shape}" if array.ndim > 1 or np.ndim(value) else repr(value)
+        raise InputError(f"{where} is {shown}; allowed: one for each case: {allowed}")
+    array.setflags(write=False)
+    return array
+
+
+def value_text(value: Any) -> str:
+    """A setting in a repr: of an array shape and digest."""
+    if not isinstance(value, np.ndarray):
+        return repr(value)
+    return f"array({value.shape}, {array_digest({'': value})[:16]})"
+
 
 # Nodes and weights of E[g(x)], x ~ N(0, 1): the trapezoid rule, which converges like exp(-c / step).
 NORMAL_NODES = np.linspace(-16.0, 16.0, 513)
@@ -115,18 +152,12 @@ class Likelihood(ABC):
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)
     log_link: ClassVar[bool] = False  #: E[y | eta] is exp(eta) times what is the same for all eta
-    of_observation: ClassVar[
-        tuple[str, ...]
-    ] = ()  #: constants that say how y was seen, which new cases do not have
+    of_observation: ClassVar[tuple[str, ...]] = ()  #: constants of how y was seen: not of new cases
     exponential_mean: ClassVar[bool] = False  #: E[y | eta] grows like exp(eta)
     eta_of: ClassVar[str] = "y"  #: what `to_eta` returns, in messages
-    in_units_of_y: ClassVar[
-        tuple[str, ...]
-    ] = ()  #: parameters in the units of y, which eta has, too
+    in_units_of_y: ClassVar[tuple[str, ...]] = ()  #: parameters in the units of y, and of eta
     standard_sites: ClassVar[str] = "moments"  #: or "laplace"
-    functions: tuple[str, ...] = (
-        "latent",
-    )  #: names of the latent functions; see `MultiLikelihood`
+    functions: tuple[str, ...] = ("latent",)  #: names of latent functions; see `MultiLikelihood`
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -426,6 +457,16 @@ def _field_digest(name: str, value: Any) -> str:
     if isinstance(value, np.ndarray):
         return array_digest({name: value})
     return value.digest() if isinstance(value, Likelihood) else repr(value)
+
+
+def values_and_slopes(
+    loop: Callable, eta: np.ndarray, *settings: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values (...) and slopes (..., n) that a compiled loop (rows, *settings, value, slope) writes at eta."""
+    flat = flat_rows(eta)
+    value, slope = np.empty(len(flat)), np.empty_like(flat)
+    loop(flat, *settings, value, slope)
+    return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
 
 
 def flat_rows(eta: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, log_ndtr
 
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows
+from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows, values_and_slopes
 from gpmcflow.likelihoods.sites import Sites, thresholded
 from gpmcflow.likelihoods.tilted import logistic_moments
 from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
@@ -36,6 +36,7 @@ class BinaryLikelihood(Likelihood):
     discrete = binary = True
     _slopes: ClassVar[Callable]  #: compiled loop (eta, y, slope) of the gradient, eta (rows, n)
     _values_and_slopes: ClassVar[Callable]  #: (eta, y, value, slope)
+    _value: ClassVar[Callable]  #: loop of `compiled`
 
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` unless every label is -1 or +1."""
@@ -61,10 +62,7 @@ class BinaryLikelihood(Likelihood):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum of log F(y eta) over cases and `gradient`."""
-        flat = flat_rows(eta)
-        value, slope = np.empty(len(flat)), np.empty_like(flat)
-        self._values_and_slopes(flat, y, value, slope)
-        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+        return values_and_slopes(self._values_and_slopes, eta, y)
 
     def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
         """F(eta), the probability of +1."""
@@ -83,6 +81,10 @@ class BinaryLikelihood(Likelihood):
         s, h = self.centred_moments(k)
         w = np.full(len(y), 1.0 / s)
         return thresholded(w, y * (h / (k - h * h)), not isinstance(k, np.ndarray))
+
+    def compiled(self, y: np.ndarray) -> CompiledValue:
+        """Labels alone."""
+        return CompiledValue(self._value, np.empty((0, len(y))), np.empty(0), 0.0)
 
     @abstractmethod
     def centred_moments(self, k: np.ndarray | float) -> tuple[Any, Any]:
@@ -175,6 +177,7 @@ class Logistic(BinaryLikelihood):
 
     _slopes = staticmethod(_logistic_slopes)
     _values_and_slopes = staticmethod(_logistic_values_and_slopes)
+    _value = staticmethod(_logistic_value)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log sigma(z), y q, -p q, -y p q (q - p) at z = y eta; p = sigma(z), q = sigma(-z)."""
@@ -201,10 +204,6 @@ class Logistic(BinaryLikelihood):
         """1 / (4 q^2) - k and 2 k q, q(k) the `logistic_overlap`."""
         q = logistic_overlap(k)
         return 1.0 / (4.0 * q * q) - k, 2.0 * k * q
-
-    def compiled(self, y: np.ndarray) -> CompiledValue:
-        """Labels alone."""
-        return CompiledValue(_logistic_value, np.empty((0, len(y))), np.empty(0), 0.0)
 
 
 # Probit likelihood: p(y | eta) = Phi(y eta), y in {-1, +1}.
@@ -277,6 +276,7 @@ class Probit(BinaryLikelihood):
 
     _slopes = staticmethod(_probit_slopes)
     _values_and_slopes = staticmethod(_probit_values_and_slopes)
+    _value = staticmethod(_probit_value)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log Phi(z), y lambda, -w, -y w' at z = y eta."""
@@ -308,10 +308,6 @@ class Probit(BinaryLikelihood):
         """pi / 2 + (pi / 2 - 1) k and k sqrt(2 / pi) / sqrt(1 + k)."""
         s = 0.5 * np.pi + (0.5 * np.pi - 1.0) * k
         return s, k * np.sqrt(2.0 / np.pi) / np.sqrt(1.0 + k)
-
-    def compiled(self, y: np.ndarray) -> CompiledValue:
-        """Labels alone."""
-        return CompiledValue(_probit_value, np.empty((0, len(y))), np.empty(0), 0.0)
 
 
 def log_phi_derivatives(z: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.constants import by_case
+from gpmcflow.likelihoods.base import by_case
 from gpmcflow.likelihoods.interval_observed import NORMAL, IntervalObserved
 from gpmcflow.parameters.parameter import Setting
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import expit, gammaln
 
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows
+from gpmcflow.likelihoods.base import CompiledValue, Likelihood, values_and_slopes
 from gpmcflow.likelihoods.sites import Sites, thresholded
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
@@ -156,9 +156,8 @@ def _laplace(y, k, c, same, w, b):
     largest = 0
     for i in range(y.size):
         largest = max(largest, int(min(y[i], 512.0)))
-    table = np.full(
-        (2, largest + 1), np.nan
-    )  # counts repeat: with the same k and c each is solved once
+    # counts repeat: with the same k and c each is solved once
+    table = np.full((2, largest + 1), np.nan)
     for i in range(y.size):
         small = same and y[i] <= 512.0
         slot = int(y[i]) if small else 0
@@ -215,10 +214,7 @@ class Poisson(CountLikelihood):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum of log Poisson(y; e exp(eta)) over cases and y - e exp(eta); -inf for rates above exp(708)."""
-        flat = flat_rows(eta)
-        value, slope = np.empty(len(flat)), np.empty_like(flat)
-        _values_and_slopes(flat, y, np.atleast_1d(np.log(self.exposure)), value, slope)
-        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+        return values_and_slopes(_values_and_slopes, eta, y, np.atleast_1d(np.log(self.exposure)))
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log Poisson(y; r), y - r, -r, -r with r = e exp(eta)."""
@@ -275,9 +271,7 @@ class Poisson(CountLikelihood):
 # Negative binomial likelihood with log link: counts that vary more than Poisson's.
 
 
-def _negative_binomial_value(
-    head, f, y, constants, phi
-):  # constants are log(e / d), phi is the size d
+def _negative_binomial_value(head, f, y, constants, phi):  # log(e / d); the size d
     offset, d, total = head[1], phi[0], 0.0
     for i in range(int(head[0])):
         z = f[i] + (offset + constants[i])

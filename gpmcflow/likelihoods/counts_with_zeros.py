@@ -16,7 +16,7 @@ from gpmcflow.likelihoods.base import (
     NORMAL_WEIGHTS,
     CompiledValue,
     Likelihood,
-    flat_rows,
+    values_and_slopes,
 )
 from gpmcflow.likelihoods.counts import (
     CountLikelihood,
@@ -167,9 +167,7 @@ def _inflated_negative_binomial_value(head, f, y, constants, phi):  # log(e / d)
     head[2] = total
 
 
-def _inflated_factors(
-    head, eta, out, y, constants, phi
-):  # log exposures; pi and the size, 0 of a Poisson
+def _inflated_factors(head, eta, out, y, constants, phi):  # log exposures; pi and d, 0 of a Poisson
     m, i, pi, d = int(head[0]), int(head[1]), phi[0], phi[1]
     odds = math.log(pi / (1.0 - pi))
     for k in range(m):
@@ -194,10 +192,8 @@ def _inflated_values_and_slopes(eta, y, log_exposure, pi, d, constant, value, sl
     """The base is Poisson where the size d is 0."""
     one = log_exposure.size == 1
     for row in range(eta.shape[0]):
-        total, zeros = (
-            constant,
-            1.0,
-        )  # probabilities of zeros are multiplied: one logarithm for many
+        # probabilities of zeros are multiplied: one logarithm for many
+        total, zeros = constant, 1.0
         for i in range(eta.shape[1]):
             x, each, s, p = zero_terms(eta[row, i] + log_exposure[0 if one else i], d)
             if y[i] > 0.0:
@@ -270,12 +266,10 @@ class ZeroInflated(WithZeros):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum over cases, and slopes; -inf for rates above exp(708) of y > 0."""
-        flat = flat_rows(eta)
-        value, slope = np.empty(len(flat)), np.empty_like(flat)
         pi, log_exposure = self._pi(), np.atleast_1d(np.log(self.exposure))
         constant = self._constant_of_base(y) + np.count_nonzero(y) * np.log1p(-pi)
-        _inflated_values_and_slopes(flat, y, log_exposure, pi, self._size(), constant, value, slope)
-        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+        settings = y, log_exposure, pi, self._size(), constant
+        return values_and_slopes(_inflated_values_and_slopes, eta, *settings)
 
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Of the base, weighted with w where y = 0, and by logit pi: -pi, or (1 - w) (1 - pi) (1 - p0(0))."""
@@ -380,9 +374,7 @@ def _missing(t):
     return t * (1 / 2 - t * (1 / 3 - t * (1 / 8 - t * (1 / 30 - t * (1 / 144 - t * series)))))
 
 
-def _hurdle_factors(
-    head, eta, out, y, constants, phi
-):  # log exposures; the size, 0 of a Poisson base
+def _hurdle_factors(head, eta, out, y, constants, phi):  # log exposures; d, 0 of a Poisson base
     m, i, d, count = int(head[0]), int(head[1]), phi[0], y[int(head[1])]
     for k in range(m):
         if count == 0.0:
@@ -492,13 +484,8 @@ class Hurdle(WithZeros):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum over cases, and slopes; -inf for rates above exp(708)."""
-        flat = flat_rows(eta)
-        value, slope = np.empty(len(flat)), np.empty_like(flat)
-        log_exposure = np.atleast_1d(np.log(self.exposure))
-        _hurdle_values_and_slopes(
-            flat, y, log_exposure, self._size(), self._constant(y), value, slope
-        )
-        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+        settings = y, np.atleast_1d(np.log(self.exposure)), self._size(), self._constant(y)
+        return values_and_slopes(_hurdle_values_and_slopes, eta, *settings)
 
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Of the base given y > 0, and by logit pi: 1 - pi where y = 0, else -pi."""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gpmcflow.likelihoods.multi import MultiLikelihood
-from gpmcflow.parameters.defaults import default_hyperprior
+from gpmcflow.parameters.hyperpriors import default_hyperprior
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(32)

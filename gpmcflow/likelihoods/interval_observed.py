@@ -15,12 +15,13 @@ Source: Prekopa (1973); Kalbfleisch & Prentice (2002), chapter 3.
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 
 import numba
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows
+from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows, values_and_slopes
 from gpmcflow.likelihoods.tilted import tilted_moments, tilted_site
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.code_cache import compiled
@@ -36,9 +37,7 @@ from gpmcflow.numerics.normal_tail import (
 
 NORMAL, LOGISTIC, EXTREME_VALUE = range(3)
 _LARGEST = 700.0  # exponent
-_HOPELESS = (
-    300.0  # that of a cumulative hazard: beyond, the likelihood is 0, and its square overflows
-)
+_HOPELESS = 300.0  # that of a cumulative hazard: beyond it the likelihood is 0
 _WIDE = 8.0  # times s: an interval whose two ends are two places for quadrature
 # nodes and weights of an interval over which the density changes by a factor of a few
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
@@ -314,17 +313,18 @@ class IntervalObserved(Likelihood):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum over cases, and (f(a) - f(b)) / (s P), or -f'(a) / (s f(a))."""
-        flat, ends = flat_rows(eta), self.ends(y)
-        value, slope = np.empty(len(flat)), np.empty_like(flat)
+        ends = self.ends(y)
         if self.code == LOGISTIC:
-            _logistic_values_and_slopes(self.s, flat, *ends, value, slope)
+            loop = partial(_logistic_values_and_slopes, self.s)
+            value, slope = values_and_slopes(loop, eta, *ends)
             width = (ends[1] - ends[0]) / self.s
             wide = width > 0.0
             value += np.log(-np.expm1(-np.where(wide, width, np.inf))).sum()
         else:
-            _values_and_slopes(self.code, self.s, flat, *ends, value, slope)
+            loop = partial(_values_and_slopes, self.code, self.s)
+            value, slope = values_and_slopes(loop, eta, *ends)
         value += self.log_measure(y).sum()
-        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+        return value, slope
 
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log s: a f(a) / P - b f(b) / P, or -1 - a f'(a) / f(a); shape (..., n, 1)."""

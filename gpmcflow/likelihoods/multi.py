@@ -51,9 +51,7 @@ class MultiLikelihood(Likelihood):
     """
 
     same_prior: ClassVar[bool] = False
-    least_information: ClassVar[float] = (
-        1e-6  #: of a site; a class that a case cannot be says nothing of its function
-    )
+    least_information: ClassVar[float] = 1e-6  #: of a site; an impossible class says nothing
     log_concave: ClassVar[bool] = False
     noise_function: ClassVar[str] = ""  #: the log of the standard deviation of y, which has units
 

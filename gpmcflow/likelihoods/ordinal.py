@@ -14,8 +14,7 @@ from gpmcflow.likelihoods.base import Likelihood
 from gpmcflow.likelihoods.binary import Logistic
 from gpmcflow.likelihoods.interval_observed import LOGISTIC, NORMAL, IntervalObserved
 from gpmcflow.likelihoods.levels import checked_levels, coded_levels, require_levels
-from gpmcflow.parameters.defaults import default_hyperprior
-from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.hyperpriors import Hyperprior, default_hyperprior
 from gpmcflow.parameters.parameter import Entry
 
 _LINKS = {"logit": LOGISTIC, "probit": NORMAL}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows
+from gpmcflow.likelihoods.base import CompiledValue, Likelihood, values_and_slopes
 from gpmcflow.likelihoods.real import Gaussian
 from gpmcflow.likelihoods.sites import Sites
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
@@ -106,11 +106,9 @@ class Gamma(PositiveLikelihood):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum over cases, and a (y exp(-eta) - 1); -inf where y exp(-eta) overflows."""
-        a, flat, log_y = self._shape(), flat_rows(eta), np.log(y)
-        value, slope = np.empty(len(flat)), np.empty_like(flat)
+        a, log_y = self._shape(), np.log(y)
         constant = float(self._constant(log_y, a).sum())
-        _values_and_slopes(flat, log_y, a, constant, value, slope)
-        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+        return values_and_slopes(_values_and_slopes, eta, log_y, a, constant)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log p, a (q - 1), -a q, a q with q = y exp(-eta)."""
@@ -171,9 +169,7 @@ class Gamma(PositiveLikelihood):
 LARGEST_LOG_RESPONSE = 700.0  # |log y| of simulated responses
 
 
-def _log_normal_value(
-    head, f, y, constants, phi
-):  # constants are log y, phi is the precision of the noise
+def _log_normal_value(head, f, y, constants, phi):  # log y; the precision of the noise
     offset, total = head[1], 0.0
     for i in range(int(head[0])):
         r = constants[i] - f[i] - offset

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit, gammaln, logit, zeta
 
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows
+from gpmcflow.likelihoods.base import CompiledValue, Likelihood, values_and_slopes
 from gpmcflow.likelihoods.binary import Logistic
 from gpmcflow.likelihoods.counts import validate_counts
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
@@ -513,11 +513,11 @@ class Beta(Likelihood):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum over cases, and phi v (logit y - psi(a) + psi(b))."""
-        phi, flat = self._phi(), flat_rows(eta)
-        value, slope = np.empty(len(flat)), np.empty_like(flat)
-        _beta_values_and_slopes(flat, self._of_y(y), phi, np.log(phi), value, slope)
+        phi = self._phi()
+        settings = self._of_y(y), phi, np.log(phi)
+        value, slope = values_and_slopes(_beta_values_and_slopes, eta, *settings)
         value += self._constant(phi, y).sum()
-        return value.reshape(eta.shape[:-1]), slope.reshape(eta.shape)
+        return value, slope
 
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log phi: phi (psi(phi) - mu (psi(a) - log y) - (1 - mu) (psi(b) - log(1 - y)))."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import gammaln, log_expit, log_ndtr
 
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.likelihoods.constants import by_case
+from gpmcflow.likelihoods.base import by_case
 from gpmcflow.likelihoods.interval_observed import (
     EXTREME_VALUE,
     LOGISTIC,

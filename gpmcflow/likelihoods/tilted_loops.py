@@ -258,9 +258,8 @@ def _moments(i, m, origin, mu, v, log_concave, eta, weight, values, out):
     constant = -0.5 * (origin - mu) ** 2 / v
     top = largest = -np.inf
     cavity = values[3 * m : 4 * m]  # third derivatives have no use
-    for k in range(
-        m
-    ):  # relative to the origin: squares over a small variance would round away log p
+    for k in range(m):
+        # relative to the origin: squares over a small variance would round away log p
         away = eta[k] - origin
         cavity[k] = -0.5 * away * (away + 2.0 * (origin - mu)) / v
         top = max(top, values[k] + cavity[k])

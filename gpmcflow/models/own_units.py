@@ -13,8 +13,7 @@ from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum, sho
 from gpmcflow.covariances.inputs import Inputs
 from gpmcflow.covariances.leaves import Categorical, Constant, Linear, Periodic, Polynomial
 from gpmcflow.likelihoods import Likelihood, Survival
-from gpmcflow.parameters.defaults import default_hyperprior
-from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.hyperpriors import Hyperprior, default_hyperprior
 from gpmcflow.parameters.parameter import Entry, Parameter, own_units
 
 _LARGEST_ETA = 30.0

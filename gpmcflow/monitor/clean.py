@@ -23,7 +23,7 @@ from gpmcflow.monitor.state_folders import (
     started,
     state_folders,
 )
-from gpmcflow.monitor.status import clock, is_finished, job_name, last_written
+from gpmcflow.monitor.status import aligned, clock, is_finished, job_name, last_written
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -145,9 +145,8 @@ def state_table(folders: list[StateFolder]) -> str:
         age = clock(folder.seconds_old)
         reason = f"remove: {folder.reason}" if folder.reason else "keep"
         rows.append((folder.path.name[:12], folder.job, human_bytes(folder.n_bytes), age, reason))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in rows]
+    lines = aligned(rows)
     unneeded = [folder for folder in folders if folder.reason]
     total = human_bytes(sum(folder.n_bytes for folder in unneeded))
     lines.append(f"{len(unneeded)} of {len(folders)} state folders are not needed: {total}")
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)

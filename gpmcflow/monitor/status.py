@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from itertools import pairwise
@@ -29,10 +29,7 @@ from gpmcflow.monitor.state_folders import (
 from gpmcflow.monitor.status_diagnostics import diagnose
 
 RECENT = 20  # segments whose times tell the time left
-PATIENCE, LEAST_PATIENCE = (
-    10.0,
-    120.0,
-)  # usual times of a segment, and seconds, before a job is stalled
+PATIENCE, LEAST_PATIENCE = 10.0, 120.0  # a job is stalled after: times of a segment, seconds
 STATES = ("running", "stalled", "interrupted", "finished")
 
 
@@ -192,11 +189,7 @@ def status_table(statuses: list[JobStatus]) -> str:
     """Return the statuses as a table for people, with a last line that counts them."""
     head = ("job", "state", "segments", "acceptance", "R-hat", "eff. size", "left", "")
     rows = [head, *(_row(status) for status in statuses)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = aligned(rows)
     counts = {state: sum(s.state == state for s in statuses) for state in STATES}
     lines.append(", ".join(f"{n} {state}" for state, n in counts.items()))
     return "\n".join(lines)
@@ -224,6 +217,15 @@ def _row(status: JobStatus) -> tuple[str, ...]:
         left,
         note,
     )
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return a line for each row of cells, columns as wide as their longest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
 
 
 def clock(seconds: float) -> str:

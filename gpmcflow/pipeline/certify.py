@@ -23,14 +23,14 @@ from gpmcflow.analysis.reading import prepare
 from gpmcflow.certificate.certificate import Certificate, certified
 from gpmcflow.certificate.fits import QUIET, Fit
 from gpmcflow.data.target import Target
-from gpmcflow.errors import InputError, InputErrors, unknown_name
+from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import Execution, settings_digest, workers
 from gpmcflow.execution.code import code_digest
 from gpmcflow.execution.state_folder import write_manifest
 from gpmcflow.jobs.job_errors import STATE
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.monitor.state_folders import find_runs
-from gpmcflow.pipeline.run import analysis_problems, check_for_run
+from gpmcflow.pipeline.run import checked_with_files
 from gpmcflow.storage import write_csv, write_result_text
 from gpmcflow.storage.checksums import read_sha256
 from gpmcflow.storage.input_files import user_path
@@ -101,13 +101,11 @@ def certify(
 
     Raises `InputErrors` with all that is wrong with the file, `InputError` for models it does not have.
     """
-    config, folder = check_for_run(path, quick=quick), Path(path).resolve().parent
+    config, folder = checked_with_files(path, quick=quick), Path(path).resolve().parent
     if not config["analyses"]:
         raise InputError(
             f"{path}: found no analysis; allowed: a config such as gpmcflow new writes"
         )
-    if problems := analysis_problems(config, folder):
-        raise InputErrors(problems, str(path))
     n_cores = cores or os.cpu_count() or 1
     with workers("processes" if n_cores > 1 else "synchronous", n_cores) as pool:
         for name, settings in config["analyses"].items():

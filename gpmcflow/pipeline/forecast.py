@@ -15,7 +15,7 @@ from gpmcflow.execution.disk import free_disk, human_bytes, require_disk
 from gpmcflow.jobs.costs import Context, Cost, share_of_core, startup
 from gpmcflow.jobs.problems import limit_bytes
 from gpmcflow.jobs.study import PlannedJob
-from gpmcflow.monitor.status import clock
+from gpmcflow.monitor.status import aligned, clock
 from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.pipeline.studies import studies_of
 from gpmcflow.storage.atomic import write_error
@@ -206,11 +206,7 @@ def forecast_table(needs: Forecast) -> str:
     rows = [("rule", "problem", "jobs", "cores", "time each", "time", "memory", "disk")]
     for (rule, problem), jobs in groups.items():
         rows.append((rule, problem, str(len(jobs)), str(jobs[0].cores), *_cells(jobs)))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
+    lines = aligned(rows)
     free = "unknown" if needs.disk_free is None else human_bytes(needs.disk_free)
     work = sum(job.cost.seconds * job.cores for job in needs.jobs if job.cost)
     lines += [

@@ -1,4 +1,4 @@
-"""`gpmcflow run`: check a config, run its workflow beside it, and show a line for each finished step."""
+"""`gpmcflow check`, and `gpmcflow run`: a workflow beside its config, a line for each finished step."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from gpmcflow.execution.signals import EXIT_CODE
 from gpmcflow.jobs.installation import workflow_home
 from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.pipeline import in_process
-from gpmcflow.pipeline.config import check_config, load_config
-from gpmcflow.pipeline.plan import optional_outputs_of, outputs_of, planned_jobs
+from gpmcflow.pipeline.config import check_config, config_problems, load_config
+from gpmcflow.pipeline.plan import count_runs, optional_outputs_of, outputs_of, planned_jobs
 from gpmcflow.pipeline.verify import verify
 from gpmcflow.storage.cache_folder import user_caches
 
@@ -35,6 +35,33 @@ SHORT_OF_MEMORY = (
     "columns, or a machine with more memory (gpmcflow check names what is needed)"
 )
 _TAIL = 20  # last lines shown of a failure that Snakemake words in its own way
+
+
+def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
+    """Check a config file and the CSV files it names; return lines with the time and memory to expect.
+
+    Raises `InputErrors` with all that is wrong, `StorageError` where results cannot go, and `ResourceError`
+    for what cannot fit into memory or disk.
+    """
+    from gpmcflow.pipeline.forecast import forecast, require_fit
+
+    folder, where = Path(path).resolve().parent, str(path)
+    problems = config_problems(load_config(path, quick=quick), where=where, path=path)
+    if not problems:
+        config = check_for_run(path, quick=quick)
+        problems = analysis_problems(config, folder)
+    if problems:
+        raise InputErrors([line.removeprefix(f"{where}: ") for line in problems], where)
+    lines = []
+    if config["studies"]:
+        n, runs = len(config["problems"]), count_runs(config)
+        lines.append(f"{path}: ok, {n} problems of studies, {runs} runs of a method")
+    if config["analyses"]:
+        cost = forecast(config, cores=cores, folder=folder)
+        require_fit(cost)
+        lines += [f"{path}: no problems; {cost.in_words}", *cost.notes]
+        lines.append(f"next: gpmcflow run {path}{' --quick' * quick} --cores {cores}")
+    return lines
 
 
 def check_for_run(
@@ -66,6 +93,14 @@ def analysis_problems(config: Mapping, folder: Path) -> list[str]:
     ]
 
 
+def checked_with_files(path: str | Path, *, quick: bool = False) -> dict:
+    """As `check_for_run`, with the files and models of analyses; `InputErrors` with all that is wrong."""
+    config = check_for_run(path, quick=quick)
+    if problems := analysis_problems(config, Path(path).resolve().parent):
+        raise InputErrors(problems, str(path))
+    return config
+
+
 def require_results_folders(config: Mapping, folder: str | Path) -> None:
     """Raise `StorageError` where a folder that results go into is something else."""
     results = Path(folder) / "results"
@@ -93,9 +128,7 @@ def run(
     every file that this config makes is compared with its checksum; a damaged or missing one is a line, and
     exit code 1.
     """
-    checked, config = check_for_run(path, quick=quick), Path(path).resolve()
-    if problems := analysis_problems(checked, config.parent):
-        raise InputErrors(problems, str(path))
+    checked, config = checked_with_files(path, quick=quick), Path(path).resolve()
     here = not options and _is_quick(checked) and in_process.usable()
     if checked["analyses"] and not _is_quick(checked):
         from gpmcflow.pipeline.forecast import forecast, require_fit

@@ -20,10 +20,7 @@ from gpmcflow.diagnostics.autocorrelation import mean_and_error
 
 LEVEL = 0.95  # of the intervals
 ALARM = 1e-3  # chance that a whole comparison calls equal numbers different
-PRECISION, TIME_PRECISION = (
-    0.10,
-    0.15,
-)  # relative error that agreement needs; of autocorrelation times
+PRECISION, TIME_PRECISION = 0.10, 0.15  # relative error that agreement needs; of times
 NOT_RESOLVED = "not resolved"
 CLAIM, NUMBER = ("holds", "does not hold"), ("agrees", "differs")
 
@@ -126,16 +123,15 @@ def near(
     return NOT_RESOLVED if position == "within" and rough else position
 
 
-def equal(estimate: Estimate, reference: float, scale: float, n_comparisons: int = 1) -> str:
-    """Whether an estimate is "equal" to a reference up to a scale that matters, "above" or "below" it.
+def is_zero(difference: Estimate, scale: float, n_comparisons: int = 1) -> str:
+    """Whether a difference is "equal" to 0 up to a scale that matters, "above" or "below" it.
 
     One of ``n_comparisons`` (Bonferroni's correction) calls an equal number different once in 1000.
     """
-    low, high = estimate.interval(1.0 - ALARM / n_comparisons)
-    if not low <= reference <= high:
-        return "above" if low > reference else "below"
-    inside = within(estimate, reference - scale, reference + scale) == "within"
-    return "equal" if inside else NOT_RESOLVED
+    low, high = difference.interval(1.0 - ALARM / n_comparisons)
+    if not low <= 0.0 <= high:
+        return "above" if low > 0.0 else "below"
+    return "equal" if within(difference, -scale, scale) == "within" else NOT_RESOLVED
 
 
 def verdict(*claims: tuple[str, str] | bool, words: tuple[str, str] = CLAIM) -> str:
@@ -172,7 +168,7 @@ def all_equal(
     n = len(differences)
     z = np.array([abs(difference.centre) / difference.error for difference in differences])
     pairs = zip(differences, scales, strict=True)
-    positions = [equal(difference, 0.0, scale, n) for difference, scale in pairs]
+    positions = [is_zero(difference, scale, n) for difference, scale in pairs]
     limit = float(student_t.isf(0.5 * ALARM / n, math.inf))
     judged = verdict(*((position, "equal") for position in positions)) if known else NOT_RESOLVED
     return Agreement(float(np.sqrt(np.mean(z**2))), float(z.max()), int(z.argmax()), limit, judged)

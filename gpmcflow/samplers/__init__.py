@@ -17,10 +17,9 @@ from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint.surrogate_slice import SurrogateSlice
 from gpmcflow.samplers.latent.data_split_hmc import DataSplitHMC
 from gpmcflow.samplers.latent.elliptical_slice import EllipticalSlice
-from gpmcflow.samplers.latent.hmc import HMC, LatentHMC
+from gpmcflow.samplers.latent.hamiltonian import HMC, LatentHMC, PreconditionedSplitHMC, SplitHMC
 from gpmcflow.samplers.latent.metropolis import IndependenceMetropolis, RandomWalkMetropolis
 from gpmcflow.samplers.latent.rmhmc import RMHMC
-from gpmcflow.samplers.latent.split_hmc import PreconditionedSplitHMC, SplitHMC
 from gpmcflow.samplers.protocol import LATENTS, Sampler
 
 SAMPLERS: dict[str, type[Sampler]] = {

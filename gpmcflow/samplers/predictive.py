@@ -296,11 +296,7 @@ def _prior_groups(predictive: Predictive, rng: np.random.Generator) -> dict[str,
     for _ in range(n):
         try:
             rows.append(predictive.draw_prior(rng))
-        except (
-            NumericalError,
-            ValueError,
-            ArithmeticError,
-        ):  # a rate too large to draw counts from
+        except (NumericalError, ValueError, ArithmeticError):  # a rate too large to draw from
             continue
     if not rows:
         return {}

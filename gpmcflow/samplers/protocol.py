@@ -39,6 +39,12 @@ class Failures(NamedTuple):
     remedy: str  #: what failed, and what to do
 
 
+NO_FIT = Failures(
+    "n_failed", ("n_fit",),
+    "had no fit (they were rejected); take JointSplitHMC, or narrower hyperpriors",
+)  # fmt: skip
+
+
 class Tuned(NamedTuple):
     """What an adaptation leaves: what to run in the place of what it was given."""
 
@@ -51,9 +57,7 @@ class Sampler(ABC):
     """Frozen dataclass of settings, picklable. `bind` makes the transition of one target of its kind."""
 
     samples: ClassVar[str]  #: what it moves: LATENTS, DENSITY or JOINT
-    moves_weights: ClassVar[bool] = (
-        True  #: whether the latents of a model may be weights of functions
-    )
+    moves_weights: ClassVar[bool] = True  #: whether latents may be weights of functions
     batched: ClassVar[bool] = False  #: whether all chains of a block move together
     needs_start: ClassVar[bool] = True  #: whether chains begin at the problem's starts
     state: ClassVar[type]  #: NamedTuple of arrays that its transitions go on from

@@ -10,8 +10,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import pdtrc
 
-from gpmcflow.diagnostics.rhat_limit import rhat_limit
-from gpmcflow.diagnostics.standstill import longest_stands
+from gpmcflow.diagnostics.convergence import longest_stands, rhat_limit
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import Sampler
 from gpmcflow.samplers.variables import dims_of

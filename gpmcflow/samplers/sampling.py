@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.approximations.mixture import ModeProposal, suits
+from gpmcflow.diagnostics.importance_weights import effective_size, smooth_weights
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.gp_model import GPModel
@@ -22,11 +24,12 @@ from gpmcflow.samplers import SAMPLERS, make_sampler
 from gpmcflow.samplers.adaptation.pilot import find_pilot
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.density.problem import DensityProblem
-from gpmcflow.samplers.joint.choice import choose
+from gpmcflow.samplers.joint.fitted_independence import JointIndependence
 from gpmcflow.samplers.joint.problem import JointProblem
+from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC, suits_pseudo_marginal
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.latent.problem import LatentProblem
-from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning
+from gpmcflow.samplers.modes_group import Modes, modes_of_chains, modes_or_warning
 from gpmcflow.samplers.predictive import predictive_groups
 from gpmcflow.samplers.problem import Problem
 from gpmcflow.samplers.program import ChainProgram, Summary
@@ -35,6 +38,40 @@ from gpmcflow.samplers.results import results_tree, warn
 from gpmcflow.samplers.structure_notes import advise, structure_attributes
 from gpmcflow.samplers.variables import LATENT_NAMES
 from gpmcflow.storage import standard_attributes, with_attributes
+
+LEAST_SHARE = 0.3  # effective draws of the mixture: with fewer, trajectories are faster
+LEAST_LATENT_SHARE = 0.5  # effective draws of annealed latents: with fewer, chains linger
+LARGEST_K = 0.7  # Pareto k of its weights: above, a chain stands still for long now and then
+
+
+def choose(
+    problem: JointProblem, *, seed: int, key: Sequence[Any]
+) -> tuple[Sampler, JointProblem, Modes | None]:
+    """Independence Metropolis where a mixture at the modes is a good proposal, else split HMC.
+
+    Chains of the latter start in every mode of more than 1 % of the posterior, unless starts are given. Modes
+    are looked for where that is cheap (`suits`). Labels, which say little about their latent function, take
+    pseudo-marginal HMC where its pilot finds that draws annealed from EP's fit are good ones.
+    """
+    model = problem.target
+    if model.likelihood.relative_sites and suits_pseudo_marginal(model):
+        tuned = PseudoMarginalHMC().adapt(problem, seed=seed, key=key)
+        if float(tuned.groups["pilot"]["latent_share"]) >= LEAST_LATENT_SHARE:
+            return tuned.sampler, tuned.problem, None
+    if not suits(model):
+        return JointSplitHMC(), problem, None
+    rng = chain_generators(seed, *key, problem.stream, "modes", chains=[0]).generator(0)
+    modes = modes_or_warning(model, rng)
+    if modes is None:
+        return JointSplitHMC(), problem, None
+    share = effective_size(modes.log_weights) / len(modes.log_weights)
+    if share >= LEAST_SHARE and smooth_weights(modes.log_weights)[1] <= LARGEST_K:
+        proposal = ModeProposal(modes.mixture, model.parameters)
+        return JointIndependence(proposal=proposal), problem, modes
+    if "theta" not in problem.starts:
+        problem = replace(problem, modes=modes.starting(model))
+    return JointSplitHMC(), problem, modes
+
 
 log = logging.getLogger(__name__)
 DEFAULT = {
@@ -183,9 +220,8 @@ def sample(
     n_warmup = chosen.n_warmup if n_warmup is None else n_warmup
     tuned = chosen.adapt(problem, n_chains=n_chains, execution=how, **streams)
     program = ChainProgram(tuned.problem, tuned.sampler, thin, summary)
-    if (
-        not chosen.batched and tuned.sampler.needs_start
-    ):  # a start that fails is told here, not by a worker
+    if not chosen.batched and tuned.sampler.needs_start:
+        # a start that fails is told here, not by a worker
         program.start(chain_generators(seed, *key, problem.stream, chains=range(n_chains)))
     arrays = run(
         program,

@@ -12,9 +12,7 @@ from gpmcflow.parameters.parameter import own_units
 
 LATENT_NAMES = ("latent", "weight")
 DIMS = {"theta": "theta_dim", "latent": "latent_dim", "weight": "weight_dim"}  # of arrays
-DIMS |= dict.fromkeys(
-    ("n_calls", "n_gradients", "n_failed"), "density"
-)  # where a log density has them
+DIMS |= dict.fromkeys(("n_calls", "n_gradients", "n_failed"), "density")  # of a log density
 FUNCTION = "function"  # dimension of what there is of each latent function
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.signal import lfilter
 
 from gpmcflow.errors import InputError
-from gpmcflow.replications.surrogate_slice.parts import (
+from gpmcflow.replications.surrogate_slice.tables import (
     effective_size,
     spectrum_at_zero,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpmcflow.diagnostics.standstill import longest_stands
+from gpmcflow.diagnostics.convergence import longest_stands
 
 
 def chains(rng, acceptance, shape):

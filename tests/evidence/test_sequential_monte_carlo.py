@@ -12,7 +12,6 @@ from gpmcflow.diagnostics.importance_weights import systematic_resample
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence import sequential_monte_carlo as particle_program
 from gpmcflow.evidence.log_evidence import log_evidence
-from gpmcflow.evidence.random_rows import RandomRows
 from gpmcflow.evidence.schedule import Schedule, linear, power
 from gpmcflow.evidence.sequential_monte_carlo import (
     GROWTH,
@@ -22,6 +21,7 @@ from gpmcflow.evidence.sequential_monte_carlo import (
     resample_move,
 )
 from gpmcflow.execution import Execution, array_digest, chain_generators
+from gpmcflow.execution.randomness import RandomRows
 from gpmcflow.likelihoods import Poisson, Probit
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel

@@ -38,7 +38,7 @@ class Walk:
         for i in range(stop - start):
             proposal = x + rng.standard_normal(self.dim)
             log_ratio = 0.5 * (x**2 - proposal**2).sum(axis=1)
-            accepted = -rng.exponential() < log_ratio
+            accepted = np.log(rng.uniform()) < log_ratio
             x[accepted] = proposal[accepted]  # in place: a task must not harm the one before
             outputs["x"][:, i] = x
             outputs["accepted"][:, i] = accepted

@@ -98,7 +98,7 @@ def test_code_is_what_imports_reach(tmp_path, entry, reached):
 
 def test_code_of_the_package_reaches_its_models_and_not_its_figures():
     chains = set(code_of("gpmcflow.replications.split_hmc.runs:chains_job"))
-    assert {"models/multinomial.py", "samplers/latent/split_hmc.py",
+    assert {"models/multinomial.py", "samplers/latent/hamiltonian.py",
             "execution/runner.py", "jobs/problems.py", "data/catalogue.py"} <= chains  # fmt: skip
     assert not [path for path in chains if path.startswith(("figures", "studies/rmhmc_ais", "cli"))]
     assert not [path for path in chains if path.endswith(("tables.py", "draw.py", "claims.py"))]

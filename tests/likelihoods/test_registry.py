@@ -23,8 +23,7 @@ from gpmcflow.likelihoods import (
     likelihood,
 )
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
-from gpmcflow.parameters.defaults import default_hyperpriors
-from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.hyperpriors import Hyperprior, default_hyperpriors
 from gpmcflow.parameters.parameter import Entry, Parameter
 
 WIDE = Hyperprior.log_uniform(0.1, 10.0)

@@ -6,7 +6,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from gpmcflow.parameters.families import FAMILIES
+from gpmcflow.parameters.densities import FAMILIES
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
 pytestmark = pytest.mark.filterwarnings("error")

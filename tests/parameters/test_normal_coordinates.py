@@ -5,7 +5,7 @@ import pytest
 
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.parameters.normal_coordinates import NormalCoordinates
+from gpmcflow.parameters.space import NormalCoordinates
 
 PRIORS = [
     Hyperprior.log_uniform(0.1, 10.0),

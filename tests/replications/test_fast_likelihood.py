@@ -19,7 +19,7 @@ from gpmcflow.replications.fast_likelihood import costs, forecast
 from gpmcflow.replications.fast_likelihood import runs as study
 from gpmcflow.replications.fast_likelihood.data import make_problem
 from gpmcflow.replications.fast_likelihood.methods import BUILDERS, settings_of, tuned_name
-from gpmcflow.replications.fast_likelihood.parts import method_costs, replicate_part
+from gpmcflow.replications.fast_likelihood.tables import method_costs, replicate_part
 from gpmcflow.replications.fast_likelihood.types import (
     LEVERS,
     METHODS,

@@ -14,7 +14,7 @@ from gpmcflow.replications.judgement import (
     Estimate,
     all_equal,
     combined,
-    equal,
+    is_zero,
     near,
     side,
     verdict,
@@ -61,9 +61,9 @@ def test_a_number_agrees_falsely_in_at_most_5_percent(n, sd):
 @pytest.mark.parametrize("sd", [0.01, 0.2, 1.0, 5.0])
 def test_equality_is_claimed_falsely_in_at_most_5_percent(sd):
     rng = np.random.default_rng(7)
-    off = [verdict((equal(mean, 0.0, 1.0), "equal")) for mean in means(rng, 1.0, 8, sd)]
+    off = [verdict((is_zero(mean, 1.0), "equal")) for mean in means(rng, 1.0, 8, sd)]
     assert rate(off, "holds") <= 0.025 + ROOM
-    same = [equal(mean, 0.0, 1.0) for mean in means(rng, 0.0, 8, sd)]
+    same = [is_zero(mean, 1.0) for mean in means(rng, 0.0, 8, sd)]
     assert rate(same, "above") + rate(same, "below") <= 4.0 * ALARM
     assert (rate(same, "equal") > 0.9) == (sd <= 0.2)
 

@@ -12,10 +12,10 @@ from gpmcflow.replications import stages
 from gpmcflow.replications.judgement import Estimate, number_cells
 from gpmcflow.replications.parts import summarise
 from gpmcflow.replications.rmhmc_ais import runs as rmhmc_ais
-from gpmcflow.replications.rmhmc_ais.parts import evidence_part
 from gpmcflow.replications.rmhmc_ais.tables import (
     advice,
     claim_rows,
+    evidence_part,
     published_rows,
     size_rows,
     which_method,

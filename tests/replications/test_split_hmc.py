@@ -23,9 +23,14 @@ from gpmcflow.jobs.problems import build_linear_model, prepare_data
 from gpmcflow.replications import parts as kept
 from gpmcflow.replications.judgement import side
 from gpmcflow.replications.split_hmc import runs as split_hmc
-from gpmcflow.replications.split_hmc.parts import chain_part, fit_part, illustrations_part
 from gpmcflow.replications.split_hmc.study import methods_of
-from gpmcflow.replications.split_hmc.tables import ratio, tables
+from gpmcflow.replications.split_hmc.tables import (
+    chain_part,
+    fit_part,
+    illustrations_part,
+    ratio,
+    tables,
+)
 from gpmcflow.storage import write_results
 
 PROBLEM = {"dataset": "drawn", "model": "linear", "likelihood": "logistic", "prior_sd": 3.0}

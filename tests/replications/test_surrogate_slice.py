@@ -28,7 +28,6 @@ from gpmcflow.pipeline.config import check_config
 from gpmcflow.replications import parts
 from gpmcflow.replications.surrogate_slice import runs as pace
 from gpmcflow.replications.surrogate_slice import runs as study
-from gpmcflow.replications.surrogate_slice.parts import effective_size
 from gpmcflow.replications.surrogate_slice.problems import (
     build_joint_model,
     published_names,
@@ -41,6 +40,7 @@ from gpmcflow.replications.surrogate_slice.settings import (
     shown_method,
     surrogate_slice_methods,
 )
+from gpmcflow.replications.surrogate_slice.tables import effective_size
 from gpmcflow.samplers import SurrogateSlice
 from gpmcflow.samplers.joint.hyperparameter_updates import MetropolisUpdate, SliceUpdate
 from gpmcflow.samplers.sampling import sample

@@ -23,7 +23,7 @@ from gpmcflow.replications.fast_likelihood.costs import (
     seconds_per_evaluation,
     seconds_per_iteration,
 )
-from gpmcflow.samplers.adaptation.density_pilot import (
+from gpmcflow.replications.fast_likelihood.pilots import (
     ROUNDS,
     effective_number,
     find_student,

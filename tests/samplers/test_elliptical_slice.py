@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gpmcflow.errors import InputError
-from gpmcflow.evidence.random_rows import RandomRows
 from gpmcflow.execution import chain_generators
+from gpmcflow.execution.randomness import RandomRows
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit
 from gpmcflow.likelihoods.compiled import (
     PythonCode,

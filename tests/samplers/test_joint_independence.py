@@ -11,7 +11,7 @@ import pytest
 import gpmcflow as gp
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Execution, array_digest
-from gpmcflow.samplers.joint import choice
+from gpmcflow.samplers import sampling
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.modes_group import StartingModes
 
@@ -133,7 +133,7 @@ def test_layout_of_what_is_kept():
 def test_starts_are_where_chains_begin():
     model, given = curve(), np.array([[-1.0, 0.5, -2.0], [0.2, -0.3, -1.0]])
     problem = JointProblem.of(model, given)
-    sampler, problem, _ = choice.choose(problem, seed=0, key=())
+    sampler, problem, _ = sampling.choose(problem, seed=0, key=())
     assert isinstance(sampler, gp.JointIndependence)
     chains = sampler.adapt(problem, n_chains=2, seed=0, key=(), execution=None).problem
     rng = np.random.default_rng(0)
@@ -147,9 +147,9 @@ def test_starts_are_where_chains_begin():
 
 
 def test_many_hyperparameters_are_not_searched(monkeypatch):
-    monkeypatch.setattr(choice, "modes_or_warning", lambda *_: pytest.fail("a search"))
+    monkeypatch.setattr(sampling, "modes_or_warning", lambda *_: pytest.fail("a search"))
     problem = JointProblem.of(many_columns(), None)
-    sampler, same, modes = choice.choose(problem, seed=0, key=())
+    sampler, same, modes = sampling.choose(problem, seed=0, key=())
     assert sampler == gp.JointSplitHMC()
     assert same is problem
     assert modes is None
@@ -159,22 +159,22 @@ def test_many_hyperparameters_are_not_searched(monkeypatch):
 def test_a_poor_mixture_gives_way_to_trajectories_that_start_in_every_mode(
     monkeypatch, name, limit
 ):
-    monkeypatch.setattr(choice, name, limit)
+    monkeypatch.setattr(sampling, name, limit)
     model = two_explanations()
-    sampler, problem, modes = choice.choose(JointProblem.of(model, None), seed=0, key=())
+    sampler, problem, modes = sampling.choose(JointProblem.of(model, None), seed=0, key=())
     assert sampler == gp.JointSplitHMC()
     assert problem.modes.theta.shape == (2, 3)
     np.testing.assert_array_less(problem.modes.mass[1:], problem.modes.mass[:-1])
     np.testing.assert_allclose(np.sort(problem.modes.mass), np.sort(modes.masses))
     assert problem.digest() != JointProblem.of(model, None).digest()
     given = JointProblem.of(model, model.prior_median())
-    assert choice.choose(given, seed=0, key=())[1] is given
+    assert sampling.choose(given, seed=0, key=())[1] is given
 
 
 def test_chains_start_in_every_mode(monkeypatch, caplog):
     """Two of the usual pilots, both at the heavier mode, would see no noise level of 1."""
-    monkeypatch.setattr(choice, "LEAST_SHARE", 1.1)
-    monkeypatch.setattr(choice, "JointSplitHMC", lambda: gp.JointSplitHMC(rounds=(30, 60)))
+    monkeypatch.setattr(sampling, "LEAST_SHARE", 1.1)
+    monkeypatch.setattr(sampling, "JointSplitHMC", lambda: gp.JointSplitHMC(rounds=(30, 60)))
     with caplog.at_level(logging.WARNING):
         draws = gp.sample(two_explanations(), n_draws=40, n_chains=3, predictive=False, seed=1)
     visits = draws.modes["visits"].values
@@ -199,7 +199,7 @@ def test_a_search_that_fails_is_told(monkeypatch, caplog):
         raise NumericalError("modes: the density is zero")
 
     monkeypatch.setattr("gpmcflow.samplers.modes_group.fit_mixture", fails)
-    sampler, _, modes = choice.choose(JointProblem.of(curve(), None), seed=0, key=())
+    sampler, _, modes = sampling.choose(JointProblem.of(curve(), None), seed=0, key=())
     assert sampler == gp.JointSplitHMC()
     assert modes is None
     assert "the search for modes failed: modes: the density is zero" in caplog.text

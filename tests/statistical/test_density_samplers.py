@@ -21,8 +21,8 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.replications.fast_likelihood.methods import SinglePrecision
+from gpmcflow.replications.fast_likelihood.pilots import find_widths
 from gpmcflow.replications.fast_likelihood.runs import initial_monotone_sequence_time
-from gpmcflow.samplers.adaptation.density_pilot import find_widths
 from gpmcflow.samplers.density.collapsed_scale import CollapsedScale
 from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain, IndependentDraws
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence

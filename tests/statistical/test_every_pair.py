@@ -46,13 +46,13 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.models.tempered import Target
 from gpmcflow.samplers import LATENT_SAMPLERS, SAMPLERS
 from gpmcflow.samplers.adaptation import fitted_proposal
-from gpmcflow.samplers.adaptation.evidence_pilot import EvidenceFrame
 from gpmcflow.samplers.density.univariate_slice import SliceSweep
 from gpmcflow.samplers.joint import fitted_independence, pseudo_marginal, split_dynamics
 from gpmcflow.samplers.joint.fitted_independence import (
     ExactTransition,
     JointIndependenceTransition,
 )
+from gpmcflow.samplers.joint.pseudo_marginal import EvidenceFrame
 from gpmcflow.samplers.joint.representations import REPRESENTATIONS, Surrogate
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.latent import hamiltonian
@@ -663,32 +663,30 @@ def test_pseudo_marginal_draws_are_exact_whatever_ep_finds(name, fits_of_no_swee
     assert joint_p_value("pseudo_marginal_hmc", name, MANY, 3) > ALPHA
 
 
-@pytest.mark.parametrize("dropped", ["second decision", "weights", "the kept draw", "moves"])
+@pytest.mark.parametrize("dropped", ["second decision", "weights", "the kept draw", "levels"])
 def test_a_pseudo_marginal_sampler_that_drops_a_part_is_caught(
     dropped, monkeypatch, fits_of_no_sweep
 ):
-    """One part left out at a time; of moves, the level that a draw has to reach."""
+    """One part left out at a time; of levels, the threshold of a move is that of another level."""
     fit = site_draws.SettingFit
-    exact, log_weights = fit.draws, fit._log_weights
-    monkeypatch.setattr(pseudo_marginal, "N_MOVES", 8 if dropped == "moves" else 0)
-    if dropped == "second decision":
-        monkeypatch.setattr(fit, "draws", lambda own, z: exact(own, z)._replace(log_ratio=0.0))
-    if dropped == "weights":
-        equal = lambda found: found._replace(weights=np.full_like(found.weights, 1 / 32))  # noqa: E731
-        monkeypatch.setattr(fit, "draws", lambda own, z: equal(exact(own, z)))
-    if dropped == "the kept draw":
-        new = np.random.default_rng(0)
-        monkeypatch.setattr(fit, "standardised", lambda own, at: new.standard_normal(len(at)))
-    if dropped == "moves":
+    exact, move = fit.draws, fit._slice
 
-        def moved(own, rng, predictor, n_moves):
-            monkeypatch.setattr(fit, "_log_weights", lambda own, away, eta: (0.0, 0.0))
-            found = exact_moved(own, rng, predictor, n_moves)
-            monkeypatch.setattr(fit, "_log_weights", log_weights)
-            return found
+    def wrong(self, rng, n, n_levels, kept=None):
+        if dropped == "the kept draw":
+            return exact(self, rng, n, n_levels)
+        found = exact(self, rng, n, n_levels, kept)
+        if dropped == "second decision":
+            return found._replace(log_ratio=0.0)
+        return found._replace(weights=np.full(n, 1.0 / n))
 
-        exact_moved = fit.moved
-        monkeypatch.setattr(fit, "moved", moved)
+    if dropped == "levels":
+        monkeypatch.setattr(
+            fit,
+            "_slice",
+            lambda self, rng, at, to, level, w: move(self, rng, at, to, 0.5 * level, w),
+        )
+    else:
+        monkeypatch.setattr(fit, "draws", wrong)
     settings = {"n_latents": 2} if dropped == "the kept draw" else {}
     known = replace(samplers()["pseudo_marginal_hmc"], **settings)
     monkeypatch.setitem(globals(), "samplers", lambda: {"pseudo_marginal_hmc": known})

@@ -18,7 +18,7 @@ from gpmcflow.covariances.leaves import Linear, Periodic, SquaredExponential
 from gpmcflow.likelihoods import Gaussian, Logistic, NegativeBinomial, Poisson, Probit
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.replications.surrogate_slice.parts import effective_size
+from gpmcflow.replications.surrogate_slice.tables import effective_size
 from gpmcflow.samplers import SurrogateSlice
 from gpmcflow.samplers.joint.hyperparameter_updates import MetropolisUpdate, SliceUpdate
 from gpmcflow.samplers.joint.representations import (

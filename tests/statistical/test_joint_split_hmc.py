@@ -21,7 +21,7 @@ from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.kronecker_structure import KroneckerStructure, SiteSpectrum, rank_one
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.parameters.hyperpriors import Hyperprior
-from gpmcflow.replications.surrogate_slice.parts import effective_size
+from gpmcflow.replications.surrogate_slice.tables import effective_size
 from gpmcflow.samplers import JointSplitHMC
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.sampling import sample

@@ -12,7 +12,7 @@ import pytest
 import xarray as xr
 
 from gpmcflow.storage import load_results, write_results
-from gpmcflow.storage.plain_reading import plain_tree
+from gpmcflow.storage.reading import plain_tree
 
 TREE = {
     "/": xr.Dataset(attrs={"seed": 3, "words": ["a", "b"], "one": ["a"], "none": None}),

@@ -15,7 +15,7 @@ from gpmcflow.covariances.text import MOST_TERMS
 from gpmcflow.errors import StorageError
 from gpmcflow.storage import load_results, open_results, write_results
 from gpmcflow.storage.input_files import MOST_BYTES
-from gpmcflow.storage.structure import (
+from gpmcflow.storage.reading import (
     MOST_ATTRIBUTES,
     MOST_GROUPS,
     MOST_OBJECTS,

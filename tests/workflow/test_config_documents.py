@@ -23,8 +23,7 @@ from gpmcflow.jobs.problems import prepare_data
 from gpmcflow.jobs.stated_models import check_models
 from gpmcflow.likelihoods import LIKELIHOODS
 from gpmcflow.models.gp_model import STRUCTURES
-from gpmcflow.parameters.defaults import default_hyperpriors
-from gpmcflow.parameters.hyperpriors import Hyperprior
+from gpmcflow.parameters.hyperpriors import Hyperprior, default_hyperpriors
 from gpmcflow.parameters.parameter import LOG, LOGIT, own_units
 from gpmcflow.pipeline.config import (
     check_config,

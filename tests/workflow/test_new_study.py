@@ -44,7 +44,7 @@ def jobs(config):
 
 STUDY = Study(
     "toy", check, jobs, title="Dice", costs="gpmcflow.replications.toy.runs:COSTS",
-    readers="gpmcflow.replications.toy.parts:READERS", tables="gpmcflow.replications.toy.tables:tables",
+    readers="gpmcflow.replications.toy.tables:READERS", tables="gpmcflow.replications.toy.tables:tables",
     runs=lambda settings: len(settings["problems"]),
 )
 ''',
@@ -64,10 +64,19 @@ def draws(job):
     attributes = standard_attributes(settings=job.settings, seed=job.seed, data_checksum="none")
     return with_attributes(tree, attributes | named), {"seconds": 0.0}
 ''',
-    "gpmcflow/replications/toy/parts.py": '''
+    "gpmcflow/replications/toy/tables.py": '''
+import pandas as pd
+
+from gpmcflow.jobs.parts import make_part, rows_of
+from gpmcflow.replications.judgement import (
+    NUMBER,
+    Estimate,
+    near,
+    verdict,
+    verdict_row,
+    verdict_table,
+)
 from gpmcflow.storage import load_results
-from gpmcflow.replications.judgement import Estimate
-from gpmcflow.jobs.parts import make_part
 
 
 def part(path):
@@ -77,19 +86,6 @@ def part(path):
 
 
 READERS = {"toy/*/fair.nc": part}
-''',
-    "gpmcflow/replications/toy/tables.py": '''
-import pandas as pd
-
-from gpmcflow.jobs.parts import rows_of
-from gpmcflow.replications.judgement import (
-    NUMBER,
-    Estimate,
-    near,
-    verdict,
-    verdict_row,
-    verdict_table,
-)
 
 
 def tables(parts, published):
@@ -193,7 +189,7 @@ STALE = {
     "replications/toy/figures.py": {"toy_figures": 1, "build_report": 1},
     "run_page/page.py": {"build_report": 1},
     "analysis/answers.py": {"build_report": 1},
-    "samplers/latent/hmc.py": {},
+    "samplers/latent/hamiltonian.py": {},
     "storage/files.py": {},
 }
 

@@ -16,8 +16,8 @@ from gpmcflow.models.marginal_likelihood import MarginalLikelihood
 from gpmcflow.models.regression_density import ModelDensity, RegressionDensity
 from gpmcflow.numerics.code_cache import compiled
 from gpmcflow.replications.fast_likelihood.data import Problem
+from gpmcflow.replications.fast_likelihood.pilots import DensityPilot, find_student
 from gpmcflow.replications.fast_likelihood.types import GRID_METHODS, PAPER_METHODS, RANK_METHODS
-from gpmcflow.samplers.adaptation.density_pilot import DensityPilot, find_student
 from gpmcflow.samplers.adaptation.step_sizes import StepSize
 from gpmcflow.samplers.density.collapsed_scale import CollapsedDensity, CollapsedScale
 from gpmcflow.samplers.density.discretizing_chain import DiscretizingChain, IndependentDraws

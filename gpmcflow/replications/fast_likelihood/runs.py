@@ -30,7 +30,7 @@ from gpmcflow.replications.fast_likelihood.costs import (
 )
 from gpmcflow.replications.fast_likelihood.data import STUDY, Problem, generator, make_problem
 from gpmcflow.replications.fast_likelihood.methods import Bench, Run, settings_of, tuned_name
-from gpmcflow.samplers.adaptation.density_pilot import DensityPilot, find_widths
+from gpmcflow.replications.fast_likelihood.pilots import DensityPilot, find_widths
 from gpmcflow.samplers.sampling import sample
 from gpmcflow.storage import load_results, standard_attributes, with_attributes
 

@@ -39,10 +39,8 @@ from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.tempered import Target, TemperedPath
-from gpmcflow.replications.rmhmc_ais import runs as evidence_routes
 from gpmcflow.replications.rmhmc_ais import runs as rmhmc_ais
 from gpmcflow.replications.rmhmc_ais.illustration import illustrate
-from gpmcflow.replications.rmhmc_ais.runs import annealing_runs
 from gpmcflow.replications.stages import approximate
 from gpmcflow.samplers import Sampler, make_sampler
 from gpmcflow.samplers.adaptation.pilot import Pilot, find_pilot
@@ -123,11 +121,11 @@ def _cost_of_annealing(context: Context, method: dict, start: Start) -> tuple[fl
         mode, (sites, _) = timed(lambda: tempered_mode(path, 0.5))
         rebase, _ = timed(lambda: sampler.coordinates(sites).factor)
         seconds += n_bases * (mode + rebase) * (1 + len(method["temperatures"]))
-    for name, length in annealing_runs(method):
+    for name, length in rmhmc_ais.annealing_runs(method):
         grid, steps = context.grid(method["particles"], length), _steps(method, start.pilot, length)
         n_gradient = steps.sum() + length
         if name.endswith("_start"):
-            n_gradient = evidence_routes.REVERSE_DRAWS * steps[-1]
+            n_gradient = rmhmc_ais.REVERSE_DRAWS * steps[-1]
         seconds += context.turns(grid) * (n_gradient * gradient + min(length, n_bases) * rebase)
         on_disk, state, draws = context.on_disk(_program(start, method, name, length), grid)
         seconds += on_disk
@@ -147,7 +145,7 @@ def _program(start: Start, method: dict, name: str, length: int) -> Program:
 def _cost_inside(context: Context, method: dict, start: Start) -> tuple[float, int]:
     """Seconds and bytes of ladders or particle systems, each a chain: one step of each is timed."""
     seconds, n_bytes = 0.0, 0
-    for _, length in annealing_runs(method):
+    for _, length in rmhmc_ais.annealing_runs(method):
         n_temperatures = max(method["temperatures"])
         if method["kind"] == "sequential_monte_carlo":
             n_temperatures = length = min(length, max(len(start.pilot.betas), n_temperatures))

@@ -85,13 +85,12 @@ def cost_comparison(table: pd.DataFrame) -> Figure:
 
 
 @styled
-def autocorrelations(series: Mapping[str, np.ndarray], label: str, max_lag: int) -> Figure:
-    """Autocorrelation of each method's series, mean over chains with a band of +-2 standard errors.
+def autocorrelations(series: Mapping[str, np.ndarray], max_lag: int) -> Figure:
+    """Autocorrelation of each method's log likelihood, mean over chains with a band of +-2 standard errors.
 
-    ``series`` maps a method to (chain, draw); ``label`` names what it holds. Lags, in draws, run to
-    ``max_lag``. A single chain has no band; chains that never moved have no autocorrelation, are
-    left out and counted in the legend. Raises `InputError` as
-    `gpmcflow.diagnostics.autocorrelation` does.
+    ``series`` maps a method to (chain, draw). Lags, in draws, run to ``max_lag``. A single chain has no
+    band; chains that never moved have no autocorrelation, are left out and counted in the legend. Raises
+    `InputError` as `gpmcflow.diagnostics.autocorrelation` does.
     """
     figure = new_figure(3.7 + 0.19 * len(series) / 2)
     axes = figure.subplots()
@@ -104,7 +103,9 @@ def autocorrelations(series: Mapping[str, np.ndarray], label: str, max_lag: int)
             _draw_band(axes, rho[moved], look, len(handles))
         text = name if moved.all() else f"{name} ({(~moved).sum()} of {len(rho)} never moved)"
         handles.append(handle(text, **look.line(), **look.points()))
-    axes.set(xlabel="lag (draws)", ylabel=f"autocorrelation:\n{label}", xlim=(0, max(max_lag, 1)))
+    axes.set(
+        xlabel="lag (draws)", ylabel="autocorrelation:\nlog likelihood", xlim=(0, max(max_lag, 1))
+    )
     axes.set_ylim(top=1.02)
     axes.xaxis.get_major_locator().set_params(integer=True)
     legend_below(figure, handles)
@@ -397,5 +398,5 @@ def run_figures(paths: Mapping[str, str | Path]) -> dict[str, Figure]:
     first = {method: values[0] for method, values in series.items()}
     return {
         "traces": traces(first, label),
-        "autocorrelation": autocorrelations(series, "log likelihood", max_lag),
+        "autocorrelation": autocorrelations(series, max_lag),
     }

@@ -14,7 +14,7 @@ from gpmcflow.replications.judgement import (
     Estimate,
     all_equal,
     claim_row,
-    equal,
+    is_zero,
     joined,
     judged_row,
     missing_row,
@@ -214,7 +214,7 @@ def exact_rows(problems: dict[str, ProblemRuns], exact: dict) -> list[dict]:
             few = too_few(means)
             for name, true in known.items():
                 difference, ours = means[name].minus(true), means[name]
-                position = equal(difference, 0.0, ours.scale(true), n_comparisons)
+                position = is_zero(difference, ours.scale(true), n_comparisons)
                 cells = {"printed": true.mean, "ours": ours.mean, "mcse": ours.error}
                 cells["why"] = few or f"z = {difference.centre / difference.error:.2f}"
                 claim = (NOT_RESOLVED if few else position, "equal")

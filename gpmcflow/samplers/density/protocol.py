@@ -20,9 +20,7 @@ class DensityState(NamedTuple):
     """One chain: where it stands, and what is known there, so that nothing is computed twice."""
 
     position: np.ndarray  #: theta (d,)
-    values: Sequence[
-        float
-    ]  #: log densities at theta, the exact one first; more as the sampler carries them
+    values: Sequence[float]  #: log densities at theta, the exact one first, and what else it has
 
 
 @dataclass(slots=True)

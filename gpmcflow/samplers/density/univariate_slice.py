@@ -83,7 +83,6 @@ def slice_coordinate(
     coordinate: int,
     width: float,
     max_steps: int = 1,
-    support: tuple[float, float] = WHOLE_LINE,
 ) -> tuple[np.ndarray, float]:
     """`slice_on_line` along one coordinate of theta (d,); ``position`` itself is left as it is."""
     moved = position.copy()
@@ -93,7 +92,7 @@ def slice_coordinate(
         return density(moved)
 
     moved[coordinate], value = slice_on_line(
-        rng, along, float(position[coordinate]), value, width, max_steps, support
+        rng, along, float(position[coordinate]), value, width, max_steps
     )
     return moved, value
 

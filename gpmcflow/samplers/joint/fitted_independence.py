@@ -32,7 +32,7 @@ from gpmcflow.samplers.modes_group import search_modes
 from gpmcflow.samplers.problem import pilot_starts
 from gpmcflow.samplers.protocol import (
     JOINT,
-    Failures,
+    NO_FIT,
     Sampler,
     Tuned,
     require_count,
@@ -42,9 +42,7 @@ from gpmcflow.samplers.protocol import (
 N_STARTS = 64  # starts drawn from the proposal: chain k begins at the k-th, modulo
 # Of the EP fits that latents are proposed from: any fit is exact, these are fast.
 TOLERANCE, DAMPING = 1e-2, 1.0
-PROPOSALS = (
-    6  # of a transition of a regression, each of which costs less than a draw of its latents
-)
+PROPOSALS = 6  # of a transition of a regression; each costs less than a draw of its latents
 PILOT_TOLERANCE = 1e-6  # of those whose evidence and its gradient are used
 
 
@@ -124,10 +122,7 @@ class JointIndependence(Sampler):
         "acceptance_rate": "<f8", "accepted": "|i1", "n_fit": "<i8", "n_failed": "<i8",
     }  # fmt: skip
     traced = ("complete_log_likelihood", "theta")
-    failures = Failures(
-        "n_failed", ("n_fit",),
-        "had no fit (they were rejected); take JointSplitHMC, or narrower hyperpriors",
-    )  # fmt: skip
+    failures = NO_FIT
     n_warmup = 30  # chains begin at draws of the proposal
     least_acceptance = 0.1
 

@@ -1,4 +1,7 @@
-"""Pseudo-marginal Hamiltonian Monte Carlo: hyperparameters on EP's evidence, latents by its draws."""
+"""Pseudo-marginal Hamiltonian Monte Carlo: hyperparameters on EP's evidence, latents by its draws.
+
+Its pilot finds the modes of EP's evidence, a mixture there, and a frame to move in.
+"""
 
 from __future__ import annotations
 
@@ -9,29 +12,120 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.mixture import has_normal_coordinates
+from gpmcflow.approximations.integrated import WarmEvidence, climbed_modes, weighted_draws
+from gpmcflow.approximations.mixture import Mixture, Mode, has_normal_coordinates
 from gpmcflow.approximations.site_draws import Draws, SettingFit
+from gpmcflow.diagnostics.importance_weights import (
+    effective_size,
+    normalised_weights,
+    smooth_weights,
+    systematic_resample,
+)
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import array_digest, chain_generators
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
-from gpmcflow.samplers.adaptation.evidence_pilot import (
-    LARGEST_STEP,
-    EvidenceFrame,
-    first_frame,
-)
 from gpmcflow.samplers.adaptation.step_sizes import StepSize
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.protocol import (
     JOINT,
-    Failures,
+    NO_FIT,
     Sampler,
     Tuned,
     require_count,
     require_share,
 )
 
+N_STARTS = 60  # fits of which the nearest lends its sites to a new one, and starts of chains
+FIRST_STEP, LARGEST_STEP = 0.7, 1.5
+ANGLE = 1.6  # of trajectories: a quarter of a turn
+MOST_STEPS = 16
 SETTLING = 30  # transitions of each round of the pilot, and 5 for each hyperparameter in the first
+FIRST_LEVELS, MOST_LEVELS = 4, 16
+LEVEL_VARIANCE = 0.2  # of the log weights of latents, that levels are tuned to
+
+
+class EvidenceFrame(NamedTuple):
+    """What transitions need, frozen; coordinates are normal, x = center + scale u."""
+
+    mixture: Mixture  #: that jumps are proposed from
+    center: np.ndarray  #: (d,)
+    scale: np.ndarray  #: (d, d)
+    step_size: float  #: of u
+    x: np.ndarray  #: settings (k, d) of fits nearby
+    precision: np.ndarray  #: of their sites (k, n)
+    shift: np.ndarray  #: (k, n)
+    n_levels: int = FIRST_LEVELS  #: that draws of the latents climb
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of a trajectory of angle `ANGLE`."""
+        return int(np.clip(round(ANGLE / self.step_size), 1, MOST_STEPS))
+
+    def start(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Precisions and shifts (n,) of the nearest fit, for one at x (d,)."""
+        nearest = int(np.square(self.x - x).sum(1).argmin())
+        return self.precision[nearest], self.shift[nearest]
+
+    def relevelled(self, share: float) -> EvidenceFrame:
+        """The same with levels for log weights of variance `LEVEL_VARIANCE`, given the share by those of now.
+
+        An effective share s means a variance of about 1 / s - 1, inversely proportional to the levels.
+        """
+        wanted = self.n_levels * (1.0 / share - 1.0) / LEVEL_VARIANCE
+        return self._replace(n_levels=int(np.clip(np.ceil(wanted), 1, MOST_LEVELS)))
+
+    def refitted(self, draws: np.ndarray) -> EvidenceFrame:
+        """The same with center and scale of draws x (m, d); the old ones count as d + 1 draws."""
+        m, d = draws.shape
+        return self._replace(
+            **_moments(draws, np.full(m, 1.0 / m), m, self.scale @ self.scale.T, d + 1)
+        )
+
+
+def first_frame(
+    model: GPModel, rng: np.random.Generator
+) -> tuple[EvidenceFrame, np.ndarray, xr.Dataset]:
+    """A frame by weighted draws of a mixture at the modes, starts x (k, d) of chains, and a report of both.
+
+    Raises `NumericalError` where no mode is found.
+    """
+    density = WarmEvidence(model)
+    modes = climbed_modes(model, density, rng)
+    x, log_weights = weighted_draws(density, modes, rng)
+    usable = np.isfinite(log_weights)
+    x, log_weights = x[usable], log_weights[usable]
+    smoothed, k = smooth_weights(log_weights)
+    shares, size = normalised_weights(smoothed), float(effective_size(log_weights))
+    chosen = np.unique(systematic_resample(shares, rng.random(), N_STARTS))
+    fits = [density.fitted(theta) for theta in density.theta(x[chosen])]
+    curvature = np.linalg.inv(modes[0].precision)
+    frame = EvidenceFrame(
+        mixture=Mixture.at_modes(modes).refitted(x, log_weights),
+        step_size=FIRST_STEP,
+        x=x[chosen],
+        precision=np.array([fit.precision for fit in fits]),
+        shift=np.array([fit.shift for fit in fits]),
+        **_moments(x, shares, size, curvature, model.dim + 1),
+    )
+    return frame, x[:N_STARTS], _report(modes, size, k, len(density.fits))
+
+
+def _moments(
+    x: np.ndarray, shares: np.ndarray, size: float, before: np.ndarray, weight: float
+) -> dict[str, Any]:
+    """Mean, and factor of the covariance, of weighted draws; ``before`` counts as ``weight`` of them."""
+    center = shares @ x
+    away = x - center
+    covariance = size * (away * shares[:, None]).T @ away + weight * before
+    return {"center": center, "scale": np.linalg.cholesky(covariance / (size + weight))}
+
+
+def _report(modes: list[Mode], size: float, k: float, n_fits: int) -> xr.Dataset:
+    masses = normalised_weights(np.array([mode.log_mass for mode in modes]))
+    return xr.Dataset(
+        {"mode_mass": ("mode", masses), "effective_size": size, "pareto_k": k, "n_fit": n_fits}
+    )
 
 
 def suits_pseudo_marginal(model: GPModel | MultiGPModel) -> bool:
@@ -60,26 +154,24 @@ class PseudoMarginalInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class PseudoMarginalHMC(Sampler):
-    """Pseudo-marginal Hamiltonian Monte Carlo of hyperparameters, with latents by importance sampling.
+    """Pseudo-marginal Hamiltonian Monte Carlo of hyperparameters, with latents by annealing.
 
     Labels say little about their latent function, which makes chains over (theta, f) slow. Here theta moves
     alone: a trajectory follows the gradient of log Z_EP(theta) + log p_h(theta), Z_EP the evidence of
     expectation propagation, and a proposal from a mixture of Student-t densities at its modes jumps between
-    them. What EP leaves out is made up for exactly: Z = mean_j p(y | f_j) N(f_j; 0, K) / q(f_j) over draws
-    f_j of the EP fit q is an unbiased estimate of p(y | theta), and a proposal that EP's evidence accepts is
-    accepted with probability min(1, [Z' / Z_EP(theta')] / [Z / Z_EP(theta)]), where f_j' and f_j are made of
-    the same normal numbers, so that the noise of both cancels. The latents of a state are one of the f_j,
-    picked by weight; in each transition elliptical slice sampling about the fit moves them, and all others
-    are drawn anew, so that a lucky Z does not hold a chain. A transition costs 3 or 4 EP fits and as many
-    gradients, each of order n^3.
+    them. What EP leaves out is made up for exactly: Z = mean_j w_j, the weights of draws f_j that annealed
+    importance sampling takes from the EP fit to p(f | y, theta), is an unbiased estimate of p(y | theta), and
+    a proposal that EP's evidence accepts is accepted with probability min(1, [Z' / Z_EP(theta')] / [Z /
+    Z_EP(theta)]). The latents of a state are one of the f_j, picked by weight; all others are drawn anew in
+    each transition, so that a lucky Z does not hold a chain. A transition costs 3 or 4 EP fits and as many
+    gradients, each of order n^3. The pilot chooses the levels of annealing, one where EP is nearly exact.
 
     The posterior is sampled exactly, whatever EP does; the effective share of the f_j (``latent_share``)
     tells how near it is. For models without a grid or basis functions.
 
     Source: pseudo-marginal MCMC for Gaussian processes: Filippone & Girolami (2014); a decision in two
-    stages: Christen & Fox (2005); redrawing with one draw kept: Andrieu, Doucet & Holenstein (2010); the same
-    normal numbers for both estimates: Deligiannidis, Doucet & Pitt (2018); slice sampling about an EP fit:
-    Fagan, Bhandari & Cunningham (2016).
+    stages: Christen & Fox (2005); redrawing with one draw kept: Andrieu, Doucet & Holenstein (2010); annealed
+    importance sampling: Neal (2001).
 
     Attributes
     ----------
@@ -111,7 +203,7 @@ class PseudoMarginalHMC(Sampler):
     True
     """
 
-    n_latents: int = 32
+    n_latents: int = 16
     target_acceptance: float = 0.8
     jitter: float = 0.2
     frame: EvidenceFrame | None = field(default=None, repr=False)
@@ -125,10 +217,7 @@ class PseudoMarginalHMC(Sampler):
         "n_fit": "<i8", "n_failed": "<i8",
     }  # fmt: skip
     traced = ("complete_log_likelihood", "theta")
-    failures = Failures(
-        "n_failed", ("n_fit",),
-        "had no fit (they were rejected); take JointSplitHMC, or narrower hyperpriors",
-    )  # fmt: skip
+    failures = NO_FIT
     n_warmup = 30  # chains begin at draws of the mixture
     least_acceptance = 0.1
 
@@ -168,12 +257,13 @@ class PseudoMarginalHMC(Sampler):
         frame, spent, share = self._settled(model, frame, rng)
         report = report.assign(
             latent_share=share, step_size=frame.step_size, n_steps=frame.n_steps,
-            n_fit=int(report["n_fit"]) + spent,
+            n_levels=frame.n_levels, n_fit=int(report["n_fit"]) + spent,
             center=("theta_dim", frame.center), scale=(("theta_dim", "scale_dim"), frame.scale),
         ).assign_coords(theta_dim=list(model.names))  # fmt: skip
         words = f"{frame.n_steps} steps of {frame.step_size:.3g} on EP's evidence"
+        levels = f"annealed in {frame.n_levels} level{'s' * (frame.n_levels > 1)}"
         report = report.assign_attrs(
-            chosen=f"{words}; latents by {self.n_latents} draws of its fits"
+            chosen=f"{words}; latents by {self.n_latents} draws of its fits, {levels}"
         )
         if "theta" not in problem.starts:
             thetas = model.parameters.normal.theta(starts)[0]
@@ -183,14 +273,15 @@ class PseudoMarginalHMC(Sampler):
     def _settled(
         self, model: GPModel, frame: EvidenceFrame, rng: np.random.Generator
     ) -> tuple[EvidenceFrame, int, float]:
-        """The frame after two rounds of transitions, the fits they took, and the mean share of latents."""
-        state, spent, shares = None, 0, []
+        """The frame after two rounds of transitions, their fits, and the share of latents in the second."""
+        state, spent = None, 0
         for length in (SETTLING + 5 * model.dim, SETTLING):
             transition = PseudoMarginalTransition(model, replace(self, frame=frame))
             if state is None:
                 theta = model.parameters.normal.theta(frame.x[0])[0]
                 state = transition.init(rng, {"theta": theta})
             tuner, draws = StepSize(frame.step_size, self.target_acceptance, LARGEST_STEP), []
+            shares = []
             for _ in range(length):
                 transition.frame = frame = frame._replace(step_size=tuner.step)
                 state, info = transition.step(rng, state)
@@ -200,7 +291,7 @@ class PseudoMarginalHMC(Sampler):
                 shares.append(info.latent_share)
             frame = frame._replace(step_size=tuner.average)
             if length > SETTLING:
-                frame = frame.refitted(np.array(draws))
+                frame = frame.refitted(np.array(draws)).relevelled(float(np.mean(shares)))
         return frame, spent, float(np.mean(shares))
 
     def bind(self, target: GPModel, chain: int = 0) -> PseudoMarginalTransition:

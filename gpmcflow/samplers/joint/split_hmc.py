@@ -36,10 +36,7 @@ SPREAD = 1.5  # of the starts of chains, in units of the frame
 SETTLING = 60  # transitions of each chain that are dropped: y^2 falls from 4 to 1.2 in 30
 JUDGED = 20  # of these, whose acceptance tells whether a chain moves
 STARTS = 20  # at most, until one has a finite density
-RESTARTS, NARROWER = (
-    4,
-    0.7,
-)  # settled starts at most, until one moves; each spread less than the one before
+RESTARTS, NARROWER = 4, 0.7  # settled starts at most, until one moves; each is spread less
 
 
 @dataclass(frozen=True)

@@ -156,9 +156,7 @@ class JointWorkspace:
         sites = representation.rule is not None
         self._whitened = [WhitenedFactors(model.n_cases) for _ in range(2)] if sites else [None] * 2
         self._drifts = self._factors[0].drifts
-        self.point: Any = (
-            None  # a `Point`, after `start`; `_proposed`, too, and `_frozen` as it says
-        )
+        self.point: Any = None  # a `Point`, after `start`; so `_proposed`, and `_frozen` as it says
         self._proposed: Any = None
         self._frozen: Any = None
         self.phi = np.nan

@@ -280,9 +280,7 @@ class CurvatureSystem:
             )
         self.target, self.refactorise = target, refactorise
         self.beta = target.beta_column()
-        self.sites = (
-            -self.beta * target.precision
-        )  # sites that the path keeps beside the likelihood
+        self.sites = -self.beta * target.precision  # that the path keeps beside the likelihood
         if np.min(self.sites, initial=0.0) < -1e-10 * (
             1.0 + np.max(np.abs(self.sites), initial=0.0)
         ):

@@ -18,9 +18,9 @@ from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.approximations.predictive import by_blocks, log_predictive_density
 from gpmcflow.errors import InputError, ResourceError
 from gpmcflow.jobs.costs import Context
-from gpmcflow.pipeline.check import check
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.pipeline.forecast import forecast, require_fit
+from gpmcflow.pipeline.run import check
 
 PRIORS = {"reach": {"distribution": "norm", "parameters": {"loc": 0.3, "scale": 0.3}}}
 TEXTS = {

@@ -16,12 +16,12 @@ from gpmcflow.analysis.study import ANALYSIS, FEWEST_DRAWS, TEST_FRACTION, expan
 from gpmcflow.cli import main
 from gpmcflow.data.own_settings import TableSettings, read_settings
 from gpmcflow.errors import InputError, InputErrors
-from gpmcflow.evidence.given_draws import LEAST_DRAWS
+from gpmcflow.evidence.two_ends import LEAST_DRAWS
 from gpmcflow.jobs.costs import Context
-from gpmcflow.pipeline.check import check
 from gpmcflow.pipeline.config import check_config, config_problems
 from gpmcflow.pipeline.forecast import forecast
 from gpmcflow.pipeline.new import new
+from gpmcflow.pipeline.run import check
 
 
 def problems(path) -> list[str]:
@@ -411,6 +411,6 @@ def test_what_stops_a_command_is_no_traceback(folder, monkeypatch, capsys):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gpmcflow.pipeline.check.forecast", interrupt)
+    monkeypatch.setattr("gpmcflow.pipeline.forecast.forecast", interrupt)
     assert main(["check", path]) == 130
     assert capsys.readouterr().err == "gpmcflow: interrupted\n"

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.colors import to_hex
 from scipy.special import logsumexp
 
-from gpmcflow.replications.figures.temperatures import (
+from gpmcflow.replications.rmhmc_ais.figures import (
     acceptance_and_step_size,
     effective_size_by_temperature,
     log_weights,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from gpmcflow.replications.figures.evidence import _labels, _span, evidence_against_time
 from gpmcflow.replications.figures.style import looks
+from gpmcflow.replications.rmhmc_ais.figures import _labels, _span, evidence_against_time
 from gpmcflow.storage import write_figure
 
 ALARMED = ("hmc_prior", "hmc_prior_mode")

@@ -6,7 +6,7 @@ import xarray as xr
 from matplotlib.collections import QuadMesh
 from matplotlib.colors import LogNorm
 
-from gpmcflow.replications.figures.summaries import hyperparameter_map
+from gpmcflow.replications.rmhmc_ais.figures import hyperparameter_map
 
 
 def mesh(axes):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import xarray as xr
 
-from gpmcflow.replications.figures.summaries import posterior_summary
+from gpmcflow.replications.rmhmc_ais.figures import posterior_summary
 
 
 def test_three_labelled_panels_and_a_trace_per_chain(posterior_tree):

@@ -230,7 +230,7 @@ def test_missing_costs_are_left_out(costs):
 
 
 def test_autocorrelations_are_means_over_chains_with_bands(series):
-    figure = autocorrelations(series, "log likelihood", 25)
+    figure = autocorrelations(series, 25)
     (axes,) = figure.axes
     lines = [line for line in axes.lines if len(line.get_xdata()) == 26]
     bands = [b for b in axes.collections if isinstance(b, FillBetweenPolyCollection)]
@@ -254,7 +254,7 @@ def test_stuck_chains_and_single_chains(series):
     series["HMC"][2] = 1.0
     series["normal"] = series["normal"][:1]
     series["data"][:] = 0.1
-    figure = autocorrelations(series, "log likelihood", 5)
+    figure = autocorrelations(series, 5)
     assert legend(figure) == ["HMC (1 of 6 never moved)", "normal", "data (6 of 6 never moved)"]
     lines = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 6]
     moved = np.delete(series["HMC"], 2, axis=0)

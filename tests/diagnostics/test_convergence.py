@@ -7,7 +7,7 @@ import pytest
 from arviz_stats.base import array_stats
 from scipy.signal import lfilter
 
-from gpmcflow.diagnostics.rhat_limit import rhat_limit
+from gpmcflow.diagnostics.convergence import rhat_limit
 
 
 def chains(rng, rho, shape):

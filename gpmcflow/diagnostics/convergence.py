@@ -1,15 +1,15 @@
-"""R-hat above which chains disagree by more than so many draws do by chance."""
+"""Whether chains agree and keep moving: R-hats and stands that are larger than chance explains."""
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import fdtri, ndtri
+from scipy.special import betaln, fdtri, ndtri
 
 from gpmcflow.diagnostics.autocorrelation import MIN_DRAWS, initial_positive_sequence_time
 
 LEAST = 1.01  # the limit of long runs
 MOST = 1.2  # above it chains disagree, however few their draws
-FALSE_ALARMS = 0.01  # share of correct runs whose largest R-hat is above its limit
+FALSE_ALARMS = 0.01  # share of correct runs above the limit of R-hat, or with such a stand
 
 
 def rhat_limit(draws: np.ndarray, n_quantities: int = 1) -> float:
@@ -48,3 +48,31 @@ def _normal_scores(draws: np.ndarray) -> np.ndarray:
     from scipy.stats import rankdata  # takes long to load
 
     return ndtri((rankdata(draws).reshape(draws.shape) - 0.375) / (draws.size + 0.25))
+
+
+LEAST_SHARE = 0.25  # of a chain's transitions, spent at one point: shorter stands do little harm
+
+
+def longest_stands(draws: np.ndarray) -> np.ndarray:
+    """Transitions without a move in the longest stand of each chain, 0 where chance explains it, (chain,).
+
+    ``draws`` (chain, draw, ...). A stand of r transitions counts where it takes a quarter of the chain's N
+    transitions or more, and chance explains it in fewer than one run of a hundred: N C B(s + r, v) / B(s, v)
+    is below 0.01. Of the chain's other transitions v move and s - 1 stay; the ratio of beta functions is the
+    chance that the next r ones stay, and N C the number of places in all C chains. A chain that never moved
+    tells no such chance, and has no stand.
+    """
+    moved = np.any(np.diff(draws, axis=1) != 0.0, axis=tuple(range(2, draws.ndim)))
+    n_chains, n = moved.shape
+    stands = np.zeros(n_chains, dtype=int)
+    for k, own in enumerate(moved):
+        at = np.concatenate([[-1], np.flatnonzero(own), [n]])
+        longest = int(np.diff(at).max()) - 1
+        moves = int(own.sum())
+        if not moves or longest < LEAST_SHARE * n:
+            continue
+        others = n - moves - longest + 1
+        chance = betaln(others + longest, moves) - betaln(others, moves)
+        if np.log(n_chains * n) + chance < np.log(FALSE_ALARMS):
+            stands[k] = longest
+    return stands

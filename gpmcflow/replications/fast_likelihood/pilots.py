@@ -12,6 +12,7 @@ from gpmcflow.models.log_density import LogDensity, finite_start
 from gpmcflow.samplers.density.univariate_slice import SliceSweep
 
 ROUNDS = (60, 90, 150)  # draws of each round of `find_student`
+DOF = 6.0  # of its density
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +60,6 @@ def find_widths(
     *,
     n_sweeps: int = 300,
     n_dropped: int = 50,
-    width: float = 1.0,
-    max_steps: int = 10,
 ) -> DensityPilot:
     """Slice sweeps of wide intervals from a start; the first ones are not kept.
 
@@ -74,7 +73,7 @@ def find_widths(
     before = density.n_calls
     position = np.array(start, dtype=np.float64)
     value = finite_start(density, position, "the exact density")
-    sweep = SliceSweep((width,) * len(position), max_steps)
+    sweep = SliceSweep((1.0,) * len(position), max_steps=10)
     draws, values = np.empty((n_sweeps, len(position))), np.empty(n_sweeps)
     for t in range(n_sweeps):
         position, value = sweep.forward(rng, density, position, value)
@@ -104,32 +103,25 @@ class StudentPilot:
     n_gradients: int
 
 
-def find_student(
-    density: LogDensity,
-    start: np.ndarray,
-    rng: np.random.Generator,
-    *,
-    dof: float = 6.0,
-    rounds: tuple[int, ...] = ROUNDS,
-) -> StudentPilot:
+def find_student(density: LogDensity, start: np.ndarray, rng: np.random.Generator) -> StudentPilot:
     """Fit a Student-t: mode and curvature first, then the importance-weighted draws of each round.
 
     Each round draws from the fit so far, weighs by the exact density over it, and fits to the draws of
     the round; weights that rest on too few draws are first flattened by a power below 1, so that a bad
     fit is mended in steps. Only what is fitted depends on this, never what the chains converge to. The
-    cost is some tens of gradients and 1 + ``sum(rounds)`` evaluations: far less than sweeps of slice
+    cost is some tens of gradients and 1 + ``sum(ROUNDS)`` evaluations: far less than sweeps of slice
     sampling, and no start near the posterior is needed. It finds one mode.
     """
     before = density.n_calls, density.n_gradients
     finite_start(density, start, "the exact density")
-    student, share = FittedStudent.at_mode(density, start, dof), 0.0
-    for n_draws in rounds:
+    student, share = FittedStudent.at_mode(density, start, DOF), 0.0
+    for n_draws in ROUNDS:
         draws, fitted = zip(*(student.draw(rng) for _ in range(n_draws)), strict=True)
         log_weights = np.array([density(theta) for theta in draws]) - np.array(fitted)
         share = effective_number(log_weights) / n_draws
         weights = _flattened(log_weights, 1.5 * LEAST_DRAWS * density.dim)
         if weights is not None:
-            student = FittedStudent.fit(np.array(draws), density.names, dof, weights)
+            student = FittedStudent.fit(np.array(draws), density.names, DOF, weights)
     spent = density.n_calls - before[0], density.n_gradients - before[1]
     return StudentPilot(student, share, *spent)
 
