@@ -16,16 +16,27 @@ from gpmcflow.models.case_prior import CasePrior
 from gpmcflow.models.gp_model import GPModel
 
 TOLERANCE = 1e-3  # of fits: what draws make up for anyway
+NARROW = 1e-12  # bracket of angles where a move ends
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
 
 class Draws(NamedTuple):
-    """Draws of the linear predictors from an EP fit, one of them picked by its weight."""
+    """Draws of the linear predictors, annealed from an EP fit, with their weights."""
 
     log_ratio: float  #: log of an unbiased estimate of p(y | theta), less the fit's log evidence
-    predictor: np.ndarray  #: the one that was picked (n,)
-    log_likelihood: float  #: of that one
-    share: float  #: effective share of all
+    predictor: np.ndarray  #: (k, n)
+    log_likelihood: np.ndarray  #: (k,)
+    weights: np.ndarray  #: (k,), of sum 1
+
+    @property
+    def share(self) -> float:
+        """Effective share of the draws."""
+        return float(1.0 / (self.weights @ self.weights) / len(self.weights))
+
+    def pick(self, rng: np.random.Generator) -> int:
+        """Place of one of them, by weight."""
+        picked = np.searchsorted(np.cumsum(self.weights), rng.random() * self.weights.sum())
+        return min(int(picked), len(self.weights) - 1)
 
 
 class SettingFit:
@@ -61,54 +72,102 @@ class SettingFit:
         return prior.predictor_mean + prior.predictor_covariance @ self.fit.residual
 
     @cached_property
-    def _factor(self) -> np.ndarray:
-        """Lower factor of B = I + S K S, S = diag(tau)^(1/2)."""
-        root = np.sqrt(self.fit.precision)
-        B = root[:, None] * self.prior.predictor_covariance * root
-        B.flat[:: len(B) + 1] += 1.0
-        L, info = lapack.dpotrf(B.T, lower=1, clean=0, overwrite_a=1)  # B is symmetric
+    def _factors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower factors L of K, and A of I + (S L)^T S L, S = diag(tau)^(1/2): V = (L A^-T) (L A^-T)^T."""
+        L, log_det = self.prior.cholesky
+        if not np.isfinite(log_det):
+            raise NumericalError(f"prior covariance: no factor at {self.theta.tolist()}")
+        scaled = np.asfortranarray(np.sqrt(self.fit.precision)[:, None] * L)
+        A, _ = lapack.dlauum(scaled, lower=1, overwrite_c=1)
+        A.T.flat[:: len(A) + 1] += 1.0
+        A, info = lapack.dpotrf(A, lower=1, clean=0, overwrite_a=1)
         if info:
-            raise NumericalError("EP fit: I + S K S is not positive definite")
-        return L
+            raise NumericalError(f"EP fit: no factor of its covariance at {self.theta.tolist()}")
+        return L, A
+
+    def _away(self, z: np.ndarray) -> np.ndarray:
+        """L A^-T z_j (k, n) of z (k, n)."""
+        L, A = self._factors
+        solved, _ = lapack.dtrtrs(A, z.T, lower=1, trans=1)
+        return (L @ solved).T
 
     @cached_property
     def _log_peak(self) -> float:
         """Log of the integral of prior times sites, over the sites' value at the mean."""
-        away = self.mean - self.prior.predictor_mean
-        return -0.5 * float(self.fit.residual @ away) - float(np.log(np.diag(self._factor)).sum())
+        beyond = self.mean - self.prior.predictor_mean
+        half_log_det = float(np.log(np.diag(self._factors[1])).sum())
+        return -0.5 * float(self.fit.residual @ beyond) - half_log_det
 
-    def draws(self, rng: np.random.Generator, n: int, kept: np.ndarray | None = None) -> Draws:
-        """n draws eta_j of the fit q, the first of them ``kept`` (n,) if given, and one picked by weight.
+    def _log_weights(self, away: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """log p(y | eta) and log of p(y | eta) N(eta; c, K) / q(eta), of eta = m + away."""
+        log_likelihood = self.prior.likelihood.log_density(self.mean + away, self.prior.y)
+        log_sites = away @ self.fit.residual - 0.5 * np.square(away) @ self.fit.precision
+        return log_likelihood, log_likelihood - log_sites + self._log_peak
 
-        w_j = p(y | eta_j) N(eta_j; c, K) / q(eta_j), whose mean is an unbiased estimate of p(y | theta)
-        where all are drawn. By pathwise conditioning eta = m + v - K S B^-1 (S v + z), v ~ N(0, K),
-        z ~ N(0, I).
+    def draws(
+        self, rng: np.random.Generator, n: int, n_levels: int, kept: np.ndarray | None = None
+    ) -> Draws:
+        """n draws by annealed importance sampling from q, the last of them ``kept`` (n,) if given.
 
-        Raises `NumericalError` where K has no factor.
+        Level t has the density q w^(t / n_levels), w = p(y | eta) N(eta; c, K) / q(eta); a draw of q climbs
+        them by one move of elliptical slice sampling about q each. The mean of the weights is an unbiased
+        estimate of p(y | theta) where all are drawn; the path of the kept one is drawn backwards.
+
+        Sources: Neal (2001); Murray, Adams & MacKay (2010); slices about an EP fit: Fagan, Bhandari &
+        Cunningham (2016).
+
+        Raises `NumericalError` where K has no factor, or no draw has a density.
         """
-        prior, fit, root = self.prior, self.fit, np.sqrt(self.fit.precision)
-        L, log_det = prior.cholesky
-        if not np.isfinite(log_det):
-            raise NumericalError(f"prior covariance: no factor at {self.theta.tolist()}")
-        z = rng.standard_normal((2, n, len(root)))
-        v = z[0] @ L.T
-        solved, _ = lapack.dpotrs(self._factor, (root * v + z[1]).T, lower=1)
-        away = v - (root[:, None] * solved).T @ prior.predictor_covariance
+        z = rng.standard_normal(((n_levels + 1) * n, self.model.n_cases))
+        directions = self._away(z).reshape(n_levels + 1, n, -1)
+        away, down = directions[0].copy(), np.zeros(n, dtype=bool)
         if kept is not None:
-            away[0] = kept - self.mean
-        eta = self.mean + away
-        log_likelihood = prior.likelihood.log_density(eta, prior.y)
-        log_sites = away @ fit.residual - 0.5 * np.square(away) @ fit.precision
-        log_weights = log_likelihood - log_sites + self._log_peak
-        highest = log_weights.max()
-        if not np.isfinite(highest):
+            away[-1], down[-1] = kept - self.mean, True
+        log_likelihood, log_w = self._log_weights(away)
+        log_weights = np.zeros(n)
+        for step in range(1, n_levels + 1):
+            log_weights[~down] += log_w[~down] / n_levels
+            level = np.where(down, n_levels + 1 - step, step) / n_levels
+            log_likelihood, log_w = self._slice(rng, away, directions[step], level, log_w)
+            log_weights[down] += log_w[down] / n_levels
+        if kept is not None:
+            away[-1] = kept - self.mean
+            log_likelihood[-1:], _ = self._log_weights(away[-1:])
+        total = float(logsumexp(log_weights))
+        if not np.isfinite(total):
             raise NumericalError(f"EP fit: no draw has a density at {self.theta.tolist()}")
-        weights = np.exp(log_weights - highest)
-        picked = int(np.searchsorted(np.cumsum(weights), rng.random() * weights.sum()))
-        picked = min(picked, n - 1)
-        log_mean = float(logsumexp(log_weights)) - np.log(n)
-        share = float(weights.sum() ** 2 / (weights @ weights) / n)
-        return Draws(log_mean - fit.log_evidence, eta[picked], float(log_likelihood[picked]), share)
+        log_ratio = total - np.log(n) - self.fit.log_evidence
+        return Draws(log_ratio, self.mean + away, log_likelihood, np.exp(log_weights - total))
+
+    def _slice(
+        self,
+        rng: np.random.Generator,
+        away: np.ndarray,
+        other: np.ndarray,
+        level: np.ndarray,
+        log_w: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Move each row of ``away`` (k, n) in place on the ellipse through it and ``other`` (k, n).
+
+        The density q w^level of each row stays as it is. Returns log likelihood and log w (k,) of the moved.
+        """  # fmt: skip
+        k, begin = len(away), away.copy()
+        least = level * log_w - rng.standard_exponential(k)
+        angle = rng.uniform(0.0, 2.0 * np.pi, k)
+        low, high = angle - 2.0 * np.pi, angle.copy()
+        log_likelihood, log_w = np.empty(k), np.empty(k)
+        moving = np.arange(k)
+        while len(moving):
+            turn = angle[moving, None]
+            away[moving] = np.cos(turn) * begin[moving] + np.sin(turn) * other[moving]
+            log_likelihood[moving], log_w[moving] = self._log_weights(away[moving])
+            reached = level[moving] * log_w[moving] >= least[moving]
+            reached |= high[moving] - low[moving] < NARROW  # where rounding hides the beginning
+            moving = moving[~reached]
+            below = angle[moving] < 0.0
+            low[moving[below]], high[moving[~below]] = angle[moving[below]], angle[moving[~below]]
+            angle[moving] = rng.uniform(low[moving], high[moving])
+        return log_likelihood, log_w
 
     def log_prior_of(self, predictor: np.ndarray) -> float:
         """log N(eta; c, K) of predictors (n,)."""

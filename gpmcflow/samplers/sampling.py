@@ -40,7 +40,7 @@ from gpmcflow.samplers.variables import LATENT_NAMES
 from gpmcflow.storage import standard_attributes, with_attributes
 
 LEAST_SHARE = 0.3  # effective draws of the mixture: with fewer, trajectories are faster
-LEAST_LATENT_SHARE = 0.7  # effective draws of EP's latents: with fewer, chains linger
+LEAST_LATENT_SHARE = 0.5  # effective draws of annealed latents: with fewer, chains linger
 LARGEST_K = 0.7  # Pareto k of its weights: above, a chain stands still for long now and then
 
 
@@ -51,7 +51,7 @@ def choose(
 
     Chains of the latter start in every mode of more than 1 % of the posterior, unless starts are given. Modes
     are looked for where that is cheap (`suits`). Labels, which say little about their latent function, take
-    pseudo-marginal HMC where its pilot finds that EP's draws of the latents are good ones.
+    pseudo-marginal HMC where its pilot finds that draws annealed from EP's fit are good ones.
     """
     model = problem.target
     if model.likelihood.relative_sites and suits_pseudo_marginal(model):

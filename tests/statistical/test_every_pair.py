@@ -663,21 +663,30 @@ def test_pseudo_marginal_draws_are_exact_whatever_ep_finds(name, fits_of_no_swee
     assert joint_p_value("pseudo_marginal_hmc", name, MANY, 3) > ALPHA
 
 
-@pytest.mark.parametrize("dropped", ["second decision", "weights", "the kept draw"])
+@pytest.mark.parametrize("dropped", ["second decision", "weights", "the kept draw", "levels"])
 def test_a_pseudo_marginal_sampler_that_drops_a_part_is_caught(
     dropped, monkeypatch, fits_of_no_sweep
 ):
-    exact = site_draws.SettingFit.draws
+    """One part left out at a time; of levels, the threshold of a move is that of another level."""
+    fit = site_draws.SettingFit
+    exact, move = fit.draws, fit._slice
 
-    def wrong(self, rng, n, kept=None):
+    def wrong(self, rng, n, n_levels, kept=None):
         if dropped == "the kept draw":
-            return exact(self, rng, n)
-        found = exact(self, rng, n, kept)
+            return exact(self, rng, n, n_levels)
+        found = exact(self, rng, n, n_levels, kept)
         if dropped == "second decision":
             return found._replace(log_ratio=0.0)
-        return exact(self, rng, 1)._replace(log_ratio=found.log_ratio)
+        return found._replace(weights=np.full(n, 1.0 / n))
 
-    monkeypatch.setattr(site_draws.SettingFit, "draws", wrong)
+    if dropped == "levels":
+        monkeypatch.setattr(
+            fit,
+            "_slice",
+            lambda self, rng, at, to, level, w: move(self, rng, at, to, 0.5 * level, w),
+        )
+    else:
+        monkeypatch.setattr(fit, "draws", wrong)
     settings = {"n_latents": 2} if dropped == "the kept draw" else {}
     known = replace(samplers()["pseudo_marginal_hmc"], **settings)
     monkeypatch.setitem(globals(), "samplers", lambda: {"pseudo_marginal_hmc": known})

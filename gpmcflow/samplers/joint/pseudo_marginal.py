@@ -41,6 +41,8 @@ FIRST_STEP, LARGEST_STEP = 0.7, 1.5
 ANGLE = 1.6  # of trajectories: a quarter of a turn
 MOST_STEPS = 16
 SETTLING = 30  # transitions of each round of the pilot, and 5 for each hyperparameter in the first
+FIRST_LEVELS, MOST_LEVELS = 4, 16
+LEVEL_VARIANCE = 0.2  # of the log weights of latents, that levels are tuned to
 
 
 class EvidenceFrame(NamedTuple):
@@ -53,6 +55,7 @@ class EvidenceFrame(NamedTuple):
     x: np.ndarray  #: settings (k, d) of fits nearby
     precision: np.ndarray  #: of their sites (k, n)
     shift: np.ndarray  #: (k, n)
+    n_levels: int = FIRST_LEVELS  #: that draws of the latents climb
 
     @property
     def n_steps(self) -> int:
@@ -63,6 +66,14 @@ class EvidenceFrame(NamedTuple):
         """Precisions and shifts (n,) of the nearest fit, for one at x (d,)."""
         nearest = int(np.square(self.x - x).sum(1).argmin())
         return self.precision[nearest], self.shift[nearest]
+
+    def relevelled(self, share: float) -> EvidenceFrame:
+        """The same with levels for log weights of variance `LEVEL_VARIANCE`, given the share by those of now.
+
+        An effective share s means a variance of about 1 / s - 1, inversely proportional to the levels.
+        """
+        wanted = self.n_levels * (1.0 / share - 1.0) / LEVEL_VARIANCE
+        return self._replace(n_levels=int(np.clip(np.ceil(wanted), 1, MOST_LEVELS)))
 
     def refitted(self, draws: np.ndarray) -> EvidenceFrame:
         """The same with center and scale of draws x (m, d); the old ones count as d + 1 draws."""
@@ -143,22 +154,24 @@ class PseudoMarginalInfo(NamedTuple):
 
 @dataclass(frozen=True)
 class PseudoMarginalHMC(Sampler):
-    """Pseudo-marginal Hamiltonian Monte Carlo of hyperparameters, with latents by importance sampling.
+    """Pseudo-marginal Hamiltonian Monte Carlo of hyperparameters, with latents by annealing.
 
     Labels say little about their latent function, which makes chains over (theta, f) slow. Here theta moves
     alone: a trajectory follows the gradient of log Z_EP(theta) + log p_h(theta), Z_EP the evidence of
     expectation propagation, and a proposal from a mixture of Student-t densities at its modes jumps between
-    them. What EP leaves out is made up for exactly: Z = mean_j p(y | f_j) N(f_j; 0, K) / q(f_j) over draws
-    f_j of the EP fit q is an unbiased estimate of p(y | theta), and a proposal that EP's evidence accepts is
-    accepted with probability min(1, [Z' / Z_EP(theta')] / [Z / Z_EP(theta)]). The latents of a state are one
-    of the f_j, picked by weight; all others are drawn anew before each proposal, so that a lucky Z does not
-    hold a chain. A transition costs 3 or 4 EP fits and as many gradients, each of order n^3.
+    them. What EP leaves out is made up for exactly: Z = mean_j w_j, the weights of draws f_j that annealed
+    importance sampling takes from the EP fit to p(f | y, theta), is an unbiased estimate of p(y | theta), and
+    a proposal that EP's evidence accepts is accepted with probability min(1, [Z' / Z_EP(theta')] / [Z /
+    Z_EP(theta)]). The latents of a state are one of the f_j, picked by weight; all others are drawn anew in
+    each transition, so that a lucky Z does not hold a chain. A transition costs 3 or 4 EP fits and as many
+    gradients, each of order n^3. The pilot chooses the levels of annealing, one where EP is nearly exact.
 
     The posterior is sampled exactly, whatever EP does; the effective share of the f_j (``latent_share``)
     tells how near it is. For models without a grid or basis functions.
 
     Source: pseudo-marginal MCMC for Gaussian processes: Filippone & Girolami (2014); a decision in two
-    stages: Christen & Fox (2005); redrawing with one draw kept: Andrieu, Doucet & Holenstein (2010).
+    stages: Christen & Fox (2005); redrawing with one draw kept: Andrieu, Doucet & Holenstein (2010); annealed
+    importance sampling: Neal (2001).
 
     Attributes
     ----------
@@ -190,7 +203,7 @@ class PseudoMarginalHMC(Sampler):
     True
     """
 
-    n_latents: int = 32
+    n_latents: int = 16
     target_acceptance: float = 0.8
     jitter: float = 0.2
     frame: EvidenceFrame | None = field(default=None, repr=False)
@@ -244,12 +257,13 @@ class PseudoMarginalHMC(Sampler):
         frame, spent, share = self._settled(model, frame, rng)
         report = report.assign(
             latent_share=share, step_size=frame.step_size, n_steps=frame.n_steps,
-            n_fit=int(report["n_fit"]) + spent,
+            n_levels=frame.n_levels, n_fit=int(report["n_fit"]) + spent,
             center=("theta_dim", frame.center), scale=(("theta_dim", "scale_dim"), frame.scale),
         ).assign_coords(theta_dim=list(model.names))  # fmt: skip
         words = f"{frame.n_steps} steps of {frame.step_size:.3g} on EP's evidence"
+        levels = f"annealed in {frame.n_levels} level{'s' * (frame.n_levels > 1)}"
         report = report.assign_attrs(
-            chosen=f"{words}; latents by {self.n_latents} draws of its fits"
+            chosen=f"{words}; latents by {self.n_latents} draws of its fits, {levels}"
         )
         if "theta" not in problem.starts:
             thetas = model.parameters.normal.theta(starts)[0]
@@ -259,14 +273,15 @@ class PseudoMarginalHMC(Sampler):
     def _settled(
         self, model: GPModel, frame: EvidenceFrame, rng: np.random.Generator
     ) -> tuple[EvidenceFrame, int, float]:
-        """The frame after two rounds of transitions, the fits they took, and the mean share of latents."""
-        state, spent, shares = None, 0, []
+        """The frame after two rounds of transitions, their fits, and the share of latents in the second."""
+        state, spent = None, 0
         for length in (SETTLING + 5 * model.dim, SETTLING):
             transition = PseudoMarginalTransition(model, replace(self, frame=frame))
             if state is None:
                 theta = model.parameters.normal.theta(frame.x[0])[0]
                 state = transition.init(rng, {"theta": theta})
             tuner, draws = StepSize(frame.step_size, self.target_acceptance, LARGEST_STEP), []
+            shares = []
             for _ in range(length):
                 transition.frame = frame = frame._replace(step_size=tuner.step)
                 state, info = transition.step(rng, state)
@@ -276,7 +291,7 @@ class PseudoMarginalHMC(Sampler):
                 shares.append(info.latent_share)
             frame = frame._replace(step_size=tuner.average)
             if length > SETTLING:
-                frame = frame.refitted(np.array(draws))
+                frame = frame.refitted(np.array(draws)).relevelled(float(np.mean(shares)))
         return frame, spent, float(np.mean(shares))
 
     def bind(self, target: GPModel, chain: int = 0) -> PseudoMarginalTransition:
@@ -287,7 +302,7 @@ class PseudoMarginalHMC(Sampler):
 
 
 class _Point(NamedTuple):
-    """A setting with its draws of the latents."""
+    """A setting with draws of the latents there."""
 
     at: SettingFit
     draws: Draws
@@ -319,12 +334,19 @@ class PseudoMarginalTransition:
         )
         latent = start.get("latent")
         kept = None if latent is None else latent + at.prior.predictor_mean
-        return self._state(_Point(at, at.draws(rng, self.settings.n_latents, kept)))
+        return self._state(rng, self._point(rng, at, kept))
 
-    def _state(self, point: _Point) -> PseudoMarginalState:
-        self._last, drawn = point.at, point.draws
-        latent = drawn.predictor - point.at.prior.predictor_mean
-        return PseudoMarginalState(point.at.x, latent, drawn.log_likelihood)
+    def _point(
+        self, rng: np.random.Generator, at: SettingFit, kept: np.ndarray | None = None
+    ) -> _Point:
+        """New draws at a setting, one of them the predictors ``kept`` (n,), if given."""
+        return _Point(at, at.draws(rng, self.settings.n_latents, self.frame.n_levels, kept))
+
+    def _state(self, rng: np.random.Generator, point: _Point) -> PseudoMarginalState:
+        self._last, draws = point.at, point.draws
+        k = draws.pick(rng)
+        latent = draws.predictor[k] - point.at.prior.predictor_mean
+        return PseudoMarginalState(point.at.x, latent, float(draws.log_likelihood[k]))
 
     def step(
         self, rng: np.random.Generator, state: PseudoMarginalState
@@ -332,14 +354,14 @@ class PseudoMarginalTransition:
         """New latents beside the state's, a jump, and a trajectory."""
         at = self._fit(state.x)
         kept = state.latent + at.prior.predictor_mean
-        point = _Point(at, at.draws(rng, self.settings.n_latents, kept))
+        point = self._point(rng, at, kept)
         share = point.draws.share
         point, jump_rate, jump_failed = self._jump(rng, point)
         point, rate, error, n_fit, failed = self._trajectory(rng, point)
         info = PseudoMarginalInfo(
             rate, jump_rate, error, share, n_fit + 1, int(jump_failed) + int(failed)
         )
-        return self._state(point), info
+        return self._state(rng, point), info
 
     def _jump(self, rng: np.random.Generator, point: _Point) -> tuple[_Point, float, bool]:
         """A proposal of the mixture; its acceptance rate, and whether it has no fit."""
@@ -381,12 +403,12 @@ class PseudoMarginalTransition:
         if rng.random() >= rate:
             return point, rate
         try:
-            draws = proposed.draws(rng, self.settings.n_latents)
+            found = self._point(rng, proposed)
         except NumericalError:
             return point, 0.0
-        second = float(np.exp(min(0.0, draws.log_ratio - point.draws.log_ratio)))
+        second = float(np.exp(min(0.0, found.draws.log_ratio - point.draws.log_ratio)))
         if rng.random() < second:
-            return _Point(proposed, draws), rate * second
+            return found, rate * second
         return point, rate * second
 
     def record(self, rng: np.random.Generator, state: PseudoMarginalState) -> dict[str, Any]:
