@@ -104,6 +104,11 @@ class SettingFit:
         log_sites = away @ self.fit.residual - 0.5 * np.square(away) @ self.fit.precision
         return log_likelihood, log_likelihood - log_sites + self._log_peak
 
+    def variance(self, z: np.ndarray) -> float:
+        """Variance of log w over draws m + L A^-T z_j of the fit, z (k, n); nan where w is zero."""
+        with np.errstate(invalid="ignore"):
+            return float(np.var(self._log_weights(self._away(z))[1]))
+
     def draws(
         self, rng: np.random.Generator, n: int, n_levels: int, kept: np.ndarray | None = None
     ) -> Draws:

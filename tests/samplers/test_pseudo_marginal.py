@@ -120,13 +120,13 @@ def test_draws_beside_a_kept_one_keep_the_posterior(n_levels, monkeypatch):
     assert np.all(errors < [0.1, 0.5])
 
 
-def test_levels_follow_from_the_effective_share():
-    frame = (
-        gp.PseudoMarginalHMC().adapt(JointProblem.of(labels(), None), seed=0, key=()).sampler.frame
-    )
-    four = frame._replace(n_levels=4)
-    assert [four.relevelled(share).n_levels for share in (0.999, 0.8, 0.5, 0.01)] == [1, 5, 16, 16]
-    assert frame._replace(n_levels=1).relevelled(0.5).n_levels == 5
+def test_levels_grow_with_the_variance_of_log_weights():
+    model = labels()
+    frame = gp.PseudoMarginalHMC().adapt(JointProblem.of(model, None), seed=0, key=()).sampler.frame
+    small, large = (fit_at(model, [0.0, log_sd]) for log_sd in (-3.0, 4.0))
+    assert frame.n_levels(small) == 1
+    log_w = large._log_weights(large._away(frame.trials))[1]
+    assert frame.n_levels(large) == min(64, np.ceil(np.var(log_w) / 0.2)) > 3
 
 
 def test_gradient_of_the_log_density_by_differences():

@@ -41,8 +41,8 @@ FIRST_STEP, LARGEST_STEP = 0.7, 1.5
 ANGLE = 1.6  # of trajectories: a quarter of a turn
 MOST_STEPS = 16
 SETTLING = 30  # transitions of each round of the pilot, and 5 for each hyperparameter in the first
-FIRST_LEVELS, MOST_LEVELS = 4, 16
-LEVEL_VARIANCE = 0.2  # of the log weights of latents, that levels are tuned to
+N_TRIALS = 32  # fixed draws of the latents that choose the levels of each setting
+LEVEL_VARIANCE, MOST_LEVELS = 0.5, 32  # of the log weights of latents for each level
 
 
 class EvidenceFrame(NamedTuple):
@@ -55,7 +55,7 @@ class EvidenceFrame(NamedTuple):
     x: np.ndarray  #: settings (k, d) of fits nearby
     precision: np.ndarray  #: of their sites (k, n)
     shift: np.ndarray  #: (k, n)
-    n_levels: int = FIRST_LEVELS  #: that draws of the latents climb
+    trials: np.ndarray  #: normal numbers (k, n) that choose the levels of a setting
 
     @property
     def n_steps(self) -> int:
@@ -67,13 +67,10 @@ class EvidenceFrame(NamedTuple):
         nearest = int(np.square(self.x - x).sum(1).argmin())
         return self.precision[nearest], self.shift[nearest]
 
-    def relevelled(self, share: float) -> EvidenceFrame:
-        """The same with levels for log weights of variance `LEVEL_VARIANCE`, given the share by those of now.
-
-        An effective share s means a variance of about 1 / s - 1, inversely proportional to the levels.
-        """
-        wanted = self.n_levels * (1.0 / share - 1.0) / LEVEL_VARIANCE
-        return self._replace(n_levels=int(np.clip(np.ceil(wanted), 1, MOST_LEVELS)))
+    def n_levels(self, at: SettingFit) -> int:
+        """Levels that draws of the latents climb at a setting: the more, the more log weights vary."""
+        wanted = np.ceil(at.variance(self.trials) / LEVEL_VARIANCE)
+        return int(np.clip(wanted, 1, MOST_LEVELS)) if np.isfinite(wanted) else MOST_LEVELS
 
     def refitted(self, draws: np.ndarray) -> EvidenceFrame:
         """The same with center and scale of draws x (m, d); the old ones count as d + 1 draws."""
@@ -103,6 +100,7 @@ def first_frame(
     frame = EvidenceFrame(
         mixture=Mixture.at_modes(modes).refitted(x, log_weights),
         step_size=FIRST_STEP,
+        trials=rng.standard_normal((N_TRIALS, model.n_cases)),
         x=x[chosen],
         precision=np.array([fit.precision for fit in fits]),
         shift=np.array([fit.shift for fit in fits]),
@@ -148,6 +146,7 @@ class PseudoMarginalInfo(NamedTuple):
     jump_rate: float  #: of the proposal of the mixture
     energy_error: float  #: of the trajectory, on EP's evidence
     latent_share: float  #: effective share of the draws of the latents
+    n_levels: int  #: that they climbed
     n_fit: int  #: EP fits
     n_failed: int  #: proposals without one
 
@@ -164,7 +163,7 @@ class PseudoMarginalHMC(Sampler):
     a proposal that EP's evidence accepts is accepted with probability min(1, [Z' / Z_EP(theta')] / [Z /
     Z_EP(theta)]). The latents of a state are one of the f_j, picked by weight; all others are drawn anew in
     each transition, so that a lucky Z does not hold a chain. A transition costs 3 or 4 EP fits and as many
-    gradients, each of order n^3. The pilot chooses the levels of annealing, one where EP is nearly exact.
+    gradients, each of order n^3. Annealing takes the more levels, the poorer EP is; where it is good, one.
 
     The posterior is sampled exactly, whatever EP does; the effective share of the f_j (``latent_share``)
     tells how near it is. For models without a grid or basis functions.
@@ -214,7 +213,7 @@ class PseudoMarginalHMC(Sampler):
     state = PseudoMarginalState
     statistics: ClassVar[Mapping[str, str]] = {
         "acceptance_rate": "<f8", "jump_rate": "<f8", "energy_error": "<f8", "latent_share": "<f8",
-        "n_fit": "<i8", "n_failed": "<i8",
+        "n_levels": "<i8", "n_fit": "<i8", "n_failed": "<i8",
     }  # fmt: skip
     traced = ("complete_log_likelihood", "theta")
     failures = NO_FIT
@@ -254,16 +253,15 @@ class PseudoMarginalHMC(Sampler):
             raise InputError(f"PseudoMarginalHMC: {refused}; take JointSplitHMC()")
         rng = chain_generators(seed, *key, "pseudo_marginal", chains=range(1)).generator(0)
         frame, starts, report = first_frame(model, rng)
-        frame, spent, share = self._settled(model, frame, rng)
+        frame, spent, (share, levels) = self._settled(model, frame, rng)
         report = report.assign(
-            latent_share=share, step_size=frame.step_size, n_steps=frame.n_steps,
-            n_levels=frame.n_levels, n_fit=int(report["n_fit"]) + spent,
+            latent_share=share, n_levels=levels, step_size=frame.step_size, n_steps=frame.n_steps,
+            n_fit=int(report["n_fit"]) + spent,
             center=("theta_dim", frame.center), scale=(("theta_dim", "scale_dim"), frame.scale),
         ).assign_coords(theta_dim=list(model.names))  # fmt: skip
         words = f"{frame.n_steps} steps of {frame.step_size:.3g} on EP's evidence"
-        levels = f"annealed in {frame.n_levels} level{'s' * (frame.n_levels > 1)}"
         report = report.assign_attrs(
-            chosen=f"{words}; latents by {self.n_latents} draws of its fits, {levels}"
+            chosen=f"{words}; latents by {self.n_latents} annealed draws of its fits"
         )
         if "theta" not in problem.starts:
             thetas = model.parameters.normal.theta(starts)[0]
@@ -272,8 +270,8 @@ class PseudoMarginalHMC(Sampler):
 
     def _settled(
         self, model: GPModel, frame: EvidenceFrame, rng: np.random.Generator
-    ) -> tuple[EvidenceFrame, int, float]:
-        """The frame after two rounds of transitions, their fits, and the share of latents in the second."""
+    ) -> tuple[EvidenceFrame, int, np.ndarray]:
+        """The frame after two rounds of transitions, their fits, and mean share and levels of the second."""
         state, spent = None, 0
         for length in (SETTLING + 5 * model.dim, SETTLING):
             transition = PseudoMarginalTransition(model, replace(self, frame=frame))
@@ -281,18 +279,18 @@ class PseudoMarginalHMC(Sampler):
                 theta = model.parameters.normal.theta(frame.x[0])[0]
                 state = transition.init(rng, {"theta": theta})
             tuner, draws = StepSize(frame.step_size, self.target_acceptance, LARGEST_STEP), []
-            shares = []
+            told = []
             for _ in range(length):
                 transition.frame = frame = frame._replace(step_size=tuner.step)
                 state, info = transition.step(rng, state)
                 tuner.update(float(np.exp(min(0.0, -info.energy_error))))
                 draws.append(state.x)
                 spent += info.n_fit
-                shares.append(info.latent_share)
+                told.append((info.latent_share, info.n_levels))
             frame = frame._replace(step_size=tuner.average)
             if length > SETTLING:
-                frame = frame.refitted(np.array(draws)).relevelled(float(np.mean(shares)))
-        return frame, spent, float(np.mean(shares))
+                frame = frame.refitted(np.array(draws))
+        return frame, spent, np.mean(told, 0)
 
     def bind(self, target: GPModel, chain: int = 0) -> PseudoMarginalTransition:
         """Transitions on a model."""
@@ -306,6 +304,7 @@ class _Point(NamedTuple):
 
     at: SettingFit
     draws: Draws
+    n_levels: int
 
 
 class PseudoMarginalTransition:
@@ -340,7 +339,8 @@ class PseudoMarginalTransition:
         self, rng: np.random.Generator, at: SettingFit, kept: np.ndarray | None = None
     ) -> _Point:
         """New draws at a setting, one of them the predictors ``kept`` (n,), if given."""
-        return _Point(at, at.draws(rng, self.settings.n_latents, self.frame.n_levels, kept))
+        n_levels = self.frame.n_levels(at)
+        return _Point(at, at.draws(rng, self.settings.n_latents, n_levels, kept), n_levels)
 
     def _state(self, rng: np.random.Generator, point: _Point) -> PseudoMarginalState:
         self._last, draws = point.at, point.draws
@@ -355,11 +355,11 @@ class PseudoMarginalTransition:
         at = self._fit(state.x)
         kept = state.latent + at.prior.predictor_mean
         point = self._point(rng, at, kept)
-        share = point.draws.share
+        share, n_levels = point.draws.share, point.n_levels
         point, jump_rate, jump_failed = self._jump(rng, point)
         point, rate, error, n_fit, failed = self._trajectory(rng, point)
         info = PseudoMarginalInfo(
-            rate, jump_rate, error, share, n_fit + 1, int(jump_failed) + int(failed)
+            rate, jump_rate, error, share, n_levels, n_fit + 1, int(jump_failed) + int(failed)
         )
         return self._state(rng, point), info
 
