@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from gpmcflow.covariances.basis_design import _add_rows
+from gpmcflow.covariances.level_products import add_sums
 from gpmcflow.numerics import code_cache
 
 PACKAGE = code_cache.PACKAGE
@@ -83,8 +83,8 @@ def folder(tmp_path, monkeypatch):
 
 def hits() -> int:
     """Call a loop in a form that only its files know; return how often one was loaded."""
-    loop, out = code_cache.compiled(_add_rows.py_func), np.zeros((2, 1))
-    loop(np.array([1, 0, 1]), np.array([[1.0], [2.0], [4.0]]), out)
+    loop, out = code_cache.compiled(add_sums.py_func), np.zeros((2, 1))
+    loop(np.array([1, 0, 1]), np.array([[1.0], [2.0], [4.0]]), np.ones(3), out)
     assert out.tolist() == [[2.0], [5.0]]
     return sum(loop.stats.cache_hits.values())
 
