@@ -39,7 +39,7 @@ from gpmcflow.execution import Execution, chain_generators
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import RegressionDensity
-from gpmcflow.samplers import FittedIndependence, JointSplitHMC, PseudoMarginalHMC, Sampler
+from gpmcflow.samplers import FittedIndependence, JointSplitHMC, Sampler
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.joint.pseudo_marginal import suits_pseudo_marginal
 from gpmcflow.samplers.sampling import sample
@@ -235,8 +235,8 @@ def draw(
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
-    By joint split HMC; of up to `MOST_FITTED` labels and a dense covariance by pseudo-marginal HMC.
-    With Gaussian noise and a dense covariance independence Metropolis comes first, where its pilot finds at
+    By joint split HMC; of up to `MOST_FITTED` labels and a dense covariance by what `sample` chooses, that is
+    pseudo-marginal HMC where its draws of the latents are good ones. With Gaussian noise and a dense covariance independence Metropolis comes first, where its pilot finds at
     least `LEAST_SHARE` of the draws effective, and stays if these draws converge. Chains that do not converge
     are run once more, up to `MOST_GROWTH` times as long, unless they were too short to.
     """
@@ -256,8 +256,7 @@ def draw(
         if converged(draws):
             return draws
     few_labels = model.likelihood.relative_sites and model.n_cases <= MOST_FITTED
-    by_evidence = few_labels and suits_pseudo_marginal(model)
-    sampler = PseudoMarginalHMC() if by_evidence else JointSplitHMC()
+    sampler = None if few_labels and suits_pseudo_marginal(model) else JointSplitHMC()
     draws = sample(model, sampler, execution=how.inside("joint"), **run)
     if run["n_chains"] * run["n_draws"] < FEWEST_EFFECTIVE or not model.dim or converged(draws):
         return draws

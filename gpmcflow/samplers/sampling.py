@@ -13,7 +13,7 @@ import xarray as xr
 from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.approximations.mixture import ModeProposal, suits
 from gpmcflow.diagnostics.importance_weights import effective_size, smooth_weights
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
@@ -55,7 +55,10 @@ def choose(
     """
     model = problem.target
     if model.likelihood.relative_sites and suits_pseudo_marginal(model):
-        tuned = PseudoMarginalHMC().adapt(problem, seed=seed, key=key)
+        try:
+            tuned = PseudoMarginalHMC().adapt(problem, seed=seed, key=key)
+        except NumericalError:  # no mode of EP's evidence
+            return JointSplitHMC(), problem, None
         if float(tuned.groups["pilot"]["latent_share"]) >= LEAST_LATENT_SHARE:
             return tuned.sampler, tuned.problem, None
     if not suits(model):

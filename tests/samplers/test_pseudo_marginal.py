@@ -12,7 +12,7 @@ from scipy.stats import multivariate_normal
 import gpmcflow as gp
 from gpmcflow.approximations import expectation_propagation, site_draws
 from gpmcflow.approximations.site_draws import SettingFit
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Execution, array_digest
 from gpmcflow.samplers import sampling
 from gpmcflow.samplers.joint.problem import JointProblem
@@ -233,3 +233,11 @@ def test_what_it_refuses():
         gp.PseudoMarginalHMC(n_latents=1)
     with pytest.raises(InputError, match="its pilot has not run"):
         gp.PseudoMarginalHMC().bind(labels())
+
+
+def test_where_ep_finds_no_mode_chains_over_both_take_its_place(monkeypatch):
+    def refuse(self, problem, **streams):
+        raise NumericalError("no mode")
+
+    monkeypatch.setattr(gp.PseudoMarginalHMC, "adapt", refuse)
+    assert sampler_of(gp.sample(labels(), **SMALL)) == "JointSplitHMC"
