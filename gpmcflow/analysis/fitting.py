@@ -236,9 +236,10 @@ def draw(
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
     By joint split HMC; of up to `MOST_FITTED` labels and a dense covariance by what `sample` chooses, that is
-    pseudo-marginal HMC where its draws of the latents are good ones. With Gaussian noise and a dense covariance independence Metropolis comes first, where its pilot finds at
-    least `LEAST_SHARE` of the draws effective, and stays if these draws converge. Chains that do not converge
-    are run once more, up to `MOST_GROWTH` times as long, unless they were too short to.
+    pseudo-marginal HMC where its draws of the latents are good ones. With Gaussian noise and a dense
+    covariance independence Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws
+    effective, and stays if these draws converge. Chains that do not converge are run once more, up to
+    `MOST_GROWTH` times as long, unless they were too short to.
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
