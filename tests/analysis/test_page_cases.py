@@ -242,14 +242,14 @@ def test_a_column_with_a_curve_has_no_slope_on_the_page(finished):
     """Its slope is what the curve leaves of it, often nothing; a mean that no term moves is none, too."""
     folder, info = finished("patients")
     rows = [("intercept", "intercept", 0.3, 0.0), ("bmi", "slope", 0.0, 0.2), ("age", "slope", 0.7, 0.1),
-            ("sd(bmi)", "sd", 1.1, 0.2), ("share(bmi)", "share", 0.9, 0.1),
+            ("sd(bmi)", "sd", 1.1, 1e-17), ("share(bmi)", "share", 0.9, 0.1),
             ("share(linear(age))", "share", 0.0001, 0.0)]  # fmt: skip
     table = pd.DataFrame(rows, columns=["name", "kind", "mean", "sd"]).assign(low=-1.0, high=1.0)
     table.to_csv(folder / "coefficients.csv", index=False)
     page = build_page(folder, info)
     said = section_of(page, "coefficients")
-    assert "age | 0.7" in said
-    assert "sd(bmi) | 1.1" in said
+    assert "age | 0.7 | 0.1 | −1 to 1 |" in said
+    assert "sd(bmi) | 1.1 | | at its best value |" in said
     assert "intercept |" not in said
     assert " bmi |" not in said
     assert "A column with a curve has no single slope" in said

@@ -64,7 +64,9 @@ def _table(rows: pd.DataFrame) -> Markup:
     heads = [Head("coefficient"), Head("mean", number=True), Head("sd", number=True, wide=True),
              Head("95 % interval", number=True)]  # fmt: skip
     cells = [
-        (
+        (row.label, words.number(row.mean, 3), "", "at its best value")
+        if row.sd <= 1e-12 * abs(row.mean)  # not averaged over
+        else (
             row.label,
             words.number(row.mean, 3),
             words.number(row.sd, 2),
