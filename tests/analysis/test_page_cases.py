@@ -255,7 +255,10 @@ def test_a_column_with_a_curve_has_no_slope_on_the_page(finished):
     assert "A column with a curve has no single slope" in said
     assert "linear(age) &lt;0.1" in page  # escaped once
     table[table["name"] != "sd(bmi)"].to_csv(folder / "coefficients.csv", index=False)
-    assert " bmi | 0" in section_of(build_page(folder, info), "coefficients")
+    straight = section_of(build_page(folder, info), "coefficients")
+    assert " bmi | 0" in straight
+    assert "sd(..)" in said
+    assert "sd(..)" not in straight
 
 
 def test_a_quick_page_is_made_again_by_a_quick_run(finished):

@@ -29,11 +29,12 @@ def coefficient_tables(analysis: Analysis) -> Section | None:
     main = rows[own & ~_by_level(rows) & ~curved & ~fixed]
     levels = rows[(rows["kind"] == "level") | ((rows["kind"] == "slope") & _by_level(rows))]
     shares = rows[rows["kind"] == "share"]
-    text = (
-        "Slopes are per unit of their columns, the intercept is where all columns are at their mean, "
-        "sd(..) is how far the levels of a group differ, or how far a curve departs from 0."
-        f"{_SCALES[analysis.own.link]}"
-    )
+    text = "Slopes are per unit of their columns, the intercept is where all columns are at their mean."
+    if (main["kind"] == "sd").any():
+        text += (
+            " sd(..) is how far the levels of a group differ, or how far a curve departs from 0."
+        )
+    text += _SCALES[analysis.own.link]
     if curved.any():
         text += (
             " A column with a curve has no single slope: “Which columns matter?” shows its effect."
