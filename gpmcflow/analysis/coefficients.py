@@ -69,10 +69,13 @@ def coefficient_table(answer: xr.DataTree, data: Data) -> pd.DataFrame:
 
 
 def _per(name: str, kind: str, encoding: Encoding) -> float:
-    """Units of a column that its input's one is, of slopes and of their spread among levels."""
+    """Units of a column that its input's one is, of slopes and of their spread among levels.
+
+    The standard deviation of a curve, which may have the name of its column, is in units of the outcome.
+    """
     inside = name.removeprefix("sd(").removesuffix(")") if kind == "sd" else name
-    column = inside.partition(":")[0] if ":" in inside else inside
-    if kind not in ("slope", "sd") or column not in encoding.columns:
+    column, of_levels, _ = inside.partition(":")
+    if not (kind == "slope" or (kind == "sd" and of_levels)) or column not in encoding.columns:
         return 1.0
     code = encoding.code(column)
     return code.scale if isinstance(code, NumberCode) else 1.0

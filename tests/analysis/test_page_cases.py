@@ -19,9 +19,15 @@ def test_no_relevant_column_is_said(finished):
     folder, info = finished("patients")
     edit(folder, "relevance", lambda t: t.assign(chance=0.3))
     page = build_page(folder, info)
-    assert "No single column shows a sign of an effect on readmitted." in section_of(page, "answer")
+    together = (
+        "Together the columns predict readmitted better than the average, but no single one shows"
+    )
+    assert together in section_of(page, "answer")
     assert 'id="picture"' in page
     assert section_of(page, "relevance").count(" | no sign | 30 % |") == 8
+    edit(folder, "models", lambda t: t.assign(unseen_difference=np.nan))
+    alone = section_of(build_page(folder, info), "answer")
+    assert "No single column shows a sign of an effect on readmitted." in alone
 
 
 def test_an_effect_is_told_by_grades_and_its_chance_is_shown(finished):
@@ -113,7 +119,7 @@ def test_an_alarm_of_the_shown_model_makes_the_answer_provisional(finished):
     assert "agree" not in trust
     models = section_of(page, "models")
     assert models.count("unclear ‡") == 2
-    assert "it cannot be told apart from smooth ‡ or plain ‡" in models
+    assert "its comparison with smooth ‡ and plain ‡ is unclear" in models
 
 
 @pytest.mark.parametrize(
@@ -156,6 +162,24 @@ def test_a_lead_between_one_and_two_standard_errors_may_be_chance(finished):
     models = section_of(build_page(folder, info), "models")
     assert re.search(r"ahead of smooth, which may be chance", models)
     assert "cannot be told apart from smooth" not in models
+
+
+@pytest.mark.parametrize(
+    ("errors", "said"),
+    [(1.5, "ahead of plain, both of which may be chance"), (2.5, "ahead of plain, both on weak")],
+)
+def test_leads_that_are_alike_are_doubted_once(finished, errors, said):
+    folder, info = finished("patients")
+    edit(
+        folder,
+        "models",
+        lambda t: t.assign(elpd_loo=t["elpd_loo"].mask(t["name"] == "smooth", -270.0)),
+    )
+    edit(folder, "models", lambda t: t.assign(
+        loo_difference_se=t["elpd_loo"].sub(t["elpd_loo"].max()).abs() / errors))  # fmt: skip
+    models = section_of(build_page(folder, info), "models")
+    assert said in models
+    assert "ahead of smooth and" in models
 
 
 def test_one_model_has_no_odds(finished):
@@ -201,6 +225,40 @@ def test_quick_mode_says_what_was_not_checked(finished):
     full = f"{run}take quick: true out of the file if it is there."
     assert full in section_of(page, "trust")
     assert "R-hat, effective sizes" not in page
+
+
+@pytest.mark.parametrize(("check", "what"), [("R-hat", "for"), ("evidence", "the evidence of")])
+def test_a_quick_page_with_an_alarm_is_no_surer_than_without(finished, check, what):
+    folder, info = finished("patients", quick=True)
+    assert "Only roughly: this is a quick run." in section_of(build_page(folder, info), "trust")
+    edit(folder, "checks", lambda t: t.assign(
+        check=check, model="plain", alarm=t.index == 0, reason="", touches="", settle=""))  # fmt: skip
+    trust = section_of(build_page(folder, info), "trust")
+    assert f"Only roughly, and not {what} plain: this is a quick run. One check failed" in trust
+    assert "yes" not in trust.lower()
+
+
+def test_a_column_with_a_curve_has_no_slope_on_the_page(finished):
+    """Its slope is what the curve leaves of it, often nothing; a mean that no term moves is none, too."""
+    folder, info = finished("patients")
+    rows = [("intercept", "intercept", 0.3, 0.0), ("bmi", "slope", 0.0, 0.2), ("age", "slope", 0.7, 0.1),
+            ("sd(bmi)", "sd", 1.1, 1e-17), ("share(bmi)", "share", 0.9, 0.1),
+            ("share(linear(age))", "share", 0.0001, 0.0)]  # fmt: skip
+    table = pd.DataFrame(rows, columns=["name", "kind", "mean", "sd"]).assign(low=-1.0, high=1.0)
+    table.to_csv(folder / "coefficients.csv", index=False)
+    page = build_page(folder, info)
+    said = section_of(page, "coefficients")
+    assert "age | 0.7 | 0.1 | −1 to 1 |" in said
+    assert "sd(bmi) | 1.1 | | at its best value |" in said
+    assert "intercept |" not in said
+    assert " bmi |" not in said
+    assert "A column with a curve has no single slope" in said
+    assert "linear(age) &lt;0.1" in page  # escaped once
+    table[table["name"] != "sd(bmi)"].to_csv(folder / "coefficients.csv", index=False)
+    straight = section_of(build_page(folder, info), "coefficients")
+    assert " bmi | 0" in straight
+    assert "sd(..)" in said
+    assert "sd(..)" not in straight
 
 
 def test_a_quick_page_is_made_again_by_a_quick_run(finished):
@@ -439,8 +497,8 @@ def test_rows_that_leave_one_out_cannot_score_are_said(finished):
     edit(folder, "models", lambda t: t.assign(loo_bad_share=[0.0, 0.06, 0.05, 0, None, None]))
     models = section_of(build_page(folder, info), "models")
     assert models.count("unclear ‡") == 1
-    assert "it cannot be told apart from very smooth ‡" in models
-    assert "A check of very smooth failed, or leave-one-out is unreliable for more" in models
+    assert "its comparison with very smooth ‡ is unclear" in models
+    assert "A check of very smooth failed, or its leave-one-out is unreliable for more" in models
 
 
 def test_a_model_ahead_of_the_shown_one_is_said(finished):

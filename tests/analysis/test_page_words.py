@@ -12,6 +12,14 @@ from gpmcflow.data.outcome_kinds import KINDS
 S = "\u00a0"
 
 
+def test_an_end_of_a_column_has_no_rounding_noise():
+    assert words.ends("4.440892099e-16", "9") == ("0", "9")
+    assert words.ends("-3", "1.1e-16")[1] == "0"
+    assert words.ends("1e-16", "3e-16")[0] != "0"
+    assert words.ends("0", "0") == ("0", "0")
+    assert words.ends("2024-01-05", "2024-03-01") == ("2024-01-05", "2024-03-01")
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [

@@ -22,13 +22,23 @@ def coefficient_tables(analysis: Analysis) -> Section | None:
     rows = analysis["coefficients"]
     if rows.empty:
         return None
-    main = rows[rows["kind"].isin(["intercept", "slope", "sd"]) & ~_by_level(rows)]
+    curved = rows.loc[rows["kind"] == "sd", "name"].str.slice(3, -1)
+    curved = (rows["kind"] == "slope") & rows["name"].isin(curved)
+    fixed = (rows["kind"] == "intercept") & (rows["sd"] == 0.0)  # no term can move it
+    own = rows["kind"].isin(["intercept", "slope", "sd"])
+    main = rows[own & ~_by_level(rows) & ~curved & ~fixed]
     levels = rows[(rows["kind"] == "level") | ((rows["kind"] == "slope") & _by_level(rows))]
     shares = rows[rows["kind"] == "share"]
-    text = (
-        "Slopes are per unit of their columns, the intercept is where all columns are at their mean, "
-        f"sd(..) is how far the levels of a group differ.{_SCALES[analysis.own.link]}"
-    )
+    text = "Slopes are per unit of their columns, the intercept is where all columns are at their mean."
+    if (main["kind"] == "sd").any():
+        text += (
+            " sd(..) is how far the levels of a group differ, or how far a curve departs from 0."
+        )
+    text += _SCALES[analysis.own.link]
+    if curved.any():
+        text += (
+            " A column with a curve has no single slope: “Which columns matter?” shows its effect."
+        )
     body = [paragraph(text), _table(main)]
     if not shares.empty:
         found = [
@@ -36,7 +46,7 @@ def coefficient_tables(analysis: Analysis) -> Section | None:
             for name, mean in zip(shares["name"], shares["mean"], strict=True)
         ]
         named = words.series([f"{name} {share}" for name, share in found])
-        body.append(paragraph(f"Shares of the variance: {named}."))
+        body.append(paragraph(Markup("Shares of the variance: {}.").format(named)))
     if not levels.empty:
         largest = levels.reindex(levels["mean"].abs().sort_values(ascending=False).index)
         some = "" if len(levels) <= MOST_LEVELS else f", the {MOST_LEVELS} farthest from 0"
@@ -55,7 +65,9 @@ def _table(rows: pd.DataFrame) -> Markup:
     heads = [Head("coefficient"), Head("mean", number=True), Head("sd", number=True, wide=True),
              Head("95 % interval", number=True)]  # fmt: skip
     cells = [
-        (
+        (row.label, words.number(row.mean, 3), "", "at its best value")
+        if row.sd <= 1e-12 * abs(row.mean)  # not averaged over
+        else (
             row.label,
             words.number(row.mean, 3),
             words.number(row.sd, 2),

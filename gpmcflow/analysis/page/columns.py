@@ -206,6 +206,10 @@ def columns_answer(analysis: Analysis) -> Markup:
 def _matter(analysis: Analysis, clear: list[Change], n: int) -> Markup:
     """How many of the columns matter, and which, with the shapes of their curves."""
     target = italic(analysis.target)
+    if not clear and n > 1 and against_base(analysis) == "better":
+        return Markup(
+            "Together the columns predict {} better than the {}, but no single one shows a sign of an effect."
+        ).format(target, analysis.overall)
     if not clear:
         return Markup("No single column shows a sign of an effect on {}.").format(target)
     verb = f"clearly matter{'s' * (len(clear) == 1)}"

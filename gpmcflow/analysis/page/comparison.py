@@ -63,7 +63,7 @@ def _why(analysis: Analysis) -> Markup:
     if choice["by"] == "evidence":
         text = (
             "This page shows {}: leave-one-out cannot tell it from {} (one standard error), and its "
-            "evidence is more than three times theirs."
+            "evidence is more than three times as large."
         )
     elif choice["by"] == "simplicity":
         text = (
@@ -141,32 +141,45 @@ def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
         " does best" if is_best(analysis) else " is shown",
         _can_do(shown),
     )
-    alike, leads = [], []
+    alike, unclear, leads = [], [], {"clear": [], "only just": [], "not resolved": []}
     for _, row in analysis.models.iloc[1:].iterrows():
         difference, error = loo_per_row(analysis, row)
         name = italic(label(row["name"]))
         if not math.isfinite(difference):
             continue
         state = words.resolution(difference, error)
-        if _unreliable(analysis, row) or not abs(difference) > error:
-            mark = " ‡" if _unreliable(analysis, row) else ""
-            alike.append(Markup("{}{}").format(name, mark))
+        if _unreliable(analysis, row):
+            unclear.append(Markup("{} ‡").format(name))
             continue
-        just = {"only just": ", on weak evidence", "not resolved": ", which may be chance"}.get(
-            state, ""
-        )
+        if not abs(difference) > error:
+            alike.append(name)
+            continue
         size = words.more_text(abs(difference), error).lstrip("+")
         size = size if size.startswith("×") else f"{size}{words.SPACE}%"
         side = "behind" if difference > 0 else "ahead of"
-        leads.append(Markup("{} {} {}{}").format(size, side, name, just))
+        leads[state].append(Markup("{} {} {}").format(size, side, name))
     phrases = []
     if alike:
         phrases.append(Markup("it cannot be told apart from {}").format(words.series(alike, "or")))
-    if leads:
-        phrases.append(Markup("it is {}").format(words.series(leads)))
+    for state, items in leads.items():
+        if items:
+            doubt = _doubt(state, len(items))
+            phrases.append(Markup("it is {}{}").format(words.series(items), doubt))
+    if unclear:
+        phrases.append(Markup("its comparison with {} is unclear").format(words.series(unclear)))
     if not phrases:
         return [opening + "."]
     return [opening + ": " + Markup("; ").join(phrases) + "."]
+
+
+def _doubt(state: str, n: int) -> str:
+    """How firm ``n`` differences are, after a comma: ``which may be chance``, ``both on weak evidence``."""
+    all_of = {1: "", 2: "both "}.get(n, "all ")
+    if state == "only just":
+        return f", {all_of}on weak evidence"
+    if state == "not resolved":
+        return f", {all_of}{'of ' if all_of else ''}which may be chance"
+    return ""
 
 
 def _by_evidence(analysis: Analysis) -> list[Markup]:
@@ -197,7 +210,7 @@ def _by_evidence(analysis: Analysis) -> list[Markup]:
             group.append(Markup("{} ({})").format(name, words.odds_phrase(log_odds, error)))
     parts = []
     if agree:
-        parts.append(Markup("The evidence favours it over {} too.").format(words.series(agree)))
+        parts.append(Markup("The evidence favours it over {}.").format(words.series(agree)))
     if against:
         where = "" if analysis.evidence_averaged else ", at each model’s best settings,"
         by_score = analysis.info.get("choice", {}).get("by") == "leave-one-out"
@@ -267,9 +280,9 @@ def _notes(analysis: Analysis) -> list[Markup | str]:
     if doubtful:
         parts.append(
             Markup(
-                "‡ A check of {} failed, or leave-one-out is unreliable for more than {} of its rows "
+                "‡ A check of {} failed, or its leave-one-out is unreliable for more than {} of the rows "
                 "(Pareto k above 0.7)."
-            ).format(words.series(doubtful), words.percent(BAD_SHARE))
+            ).format(words.series(doubtful, "or"), words.percent(BAD_SHARE))
         )
     return parts
 

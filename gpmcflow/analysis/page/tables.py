@@ -319,7 +319,7 @@ def again(analysis: Analysis) -> Section:
         f"gpmcflow run {info['yaml']}{quick}",
         f"gpmcflow predict {info['name']} {new} -o predictions.csv",
     ]
-    time = f", {words.duration(info['seconds'])} of its jobs" if info.get("seconds") else ""
+    time = f" Its jobs took {words.duration(info['seconds'])}." if info.get("seconds") else ""
     files = {info["csv"]: info["checksum"], info.get("new_csv"): info.get("new_checksum")}
     read = [
         Markup("file {} with SHA-256 {}").format(code(name), code(f"{_grouped(checksum)} …"))
@@ -327,7 +327,7 @@ def again(analysis: Analysis) -> Section:
         if checksum
     ]
     note = Markup(
-        "gpmcflow {}, seed {}, {}{}. The same {}, seed and version give the same numbers."
+        "gpmcflow {}, seed {}, {}.{} The same {}, seed and version give the same numbers."
     ).format(
         info["version"],
         info["seed"],

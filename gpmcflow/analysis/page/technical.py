@@ -32,7 +32,7 @@ _MOST_PARAMETERS = 15
 _LEARNED = 0.5  # an interval shorter than so much of the prior's has learned from the data
 _FILES = {
     "predictions_new": "mean, standard deviation, quantiles, source row, note",
-    "predictions_test": "the same for held-out rows, with the outcome",
+    "predictions_test": "mean, standard deviation and quantiles of held-out rows, with the outcome",
     "relevance": "every column, its change and interval",
     "interactions": "how the change with one column differs between values of another",
     "pairs": "average response as two columns are set to values",

@@ -37,10 +37,13 @@ def _opening(analysis: Analysis, quick: bool) -> Markup:
         return Markup("Only roughly: this is a quick run.") if quick else Markup("Yes.")
     if analysis.provisional:
         return Markup("Not yet: what this page shows is provisional.")
-    rough = alarms[touches_evidence(alarms)]
-    if len(rough) == len(alarms):
-        names = [italic(label(name)) for name in dict.fromkeys(rough["model"])]
-        return Markup("Yes, except for the evidence of {}.").format(words.series(names))
+    names = words.series([italic(label(name)) for name in dict.fromkeys(alarms["model"].dropna())])
+    of_evidence = touches_evidence(alarms).all()
+    if quick:
+        what = "the evidence of" if of_evidence else "for"
+        return Markup("Only roughly, and not {} {}: this is a quick run.").format(what, names)
+    if of_evidence:
+        return Markup("Yes, except for the evidence of {}.").format(names)
     good = [label(name) for name in analysis.models["name"] if name not in set(alarms["model"])]
     return Markup("For {}, yes.").format(words.series([italic(name) for name in good]))
 

@@ -123,7 +123,15 @@ def near_date(date: str, days: float) -> str:
 
 
 def ends(low: str, high: str) -> tuple[str, str]:
-    """Two cells as `natural` has them, with as many digits more as tell them apart."""
+    """Two cells as `natural` has them, with as many digits more as tell them apart.
+
+    An end that is nothing beside the other is 0: values of columns were standardised and back.
+    """
+    try:
+        largest = max(abs(float(low)), abs(float(high)))
+        low, high = ("0" if abs(float(cell)) < 1e-12 * largest else cell for cell in (low, high))
+    except ValueError:  # dates
+        pass
     for digits in range(3, 16):
         pair = natural(low, digits), natural(high, digits)
         if low == high or pair[0] != pair[1]:

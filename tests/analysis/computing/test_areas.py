@@ -159,6 +159,18 @@ def test_slopes_are_per_unit_of_their_columns(tmp_path, analysis):
     assert shares["share(linear(dose))"] == pytest.approx(33.3 / (33.3 + 4.5 + 1.0), abs=0.1)
 
 
+def test_the_sd_of_a_curve_named_after_its_column_is_in_units_of_the_outcome(tmp_path, analysis):
+    rng = np.random.default_rng(8)
+    rows = pd.DataFrame({"dose": rng.uniform(0.0, 4000.0, 60), "age": rng.uniform(20.0, 80.0, 60)})
+    rows["gain"] = 9.0 * np.sin(rows["dose"] / 600.0) + 0.1 * rows["age"] + rng.standard_normal(60)
+    rows.to_csv(tmp_path / "file.csv", index=False)
+    data = {"csv": "file.csv", "target": "gain", "outcome": "real"}
+    models = {"curve": {"covariance": "squared_exponential(dose, name='dose') + linear(age)"}}
+    run = analysis(tmp_path, {"data": data, "models": models, "seed": 3, "quick": True})
+    table = pd.read_csv(run.folder / "coefficients.csv").set_index("name")
+    assert 4.0 < table.loc["sd(dose)", "mean"] < 16.0
+
+
 def test_the_answer_opens_with_the_areas(run):
     """How many lie above and below the mean, before anything is said of columns."""
     areas = pd.read_csv(run.folder / "areas.csv")
