@@ -52,7 +52,7 @@ class Choice(NamedTuple):
     """The shown model, what decided, and the models among which it did."""
 
     name: str
-    by: str  #: convergence, leave-one-out, evidence, or simplicity: the fewest hyperparameters
+    by: str  #: convergence, leave-one-out, evidence, or simplicity: none has fewer hyperparameters
     among: tuple[str, ...]  #: those left to the last step that decided
     without: tuple[str, ...] = ()  #: those whose draws have not converged, where others have
 

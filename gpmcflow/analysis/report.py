@@ -305,7 +305,8 @@ def overall(data: Data) -> dict[str, Any]:
     """Base, the average outcome of the learning rows, and the usual level, None where there are none."""
     target, learning = data.target, data.learning
     seen, usual = learning.outcome, None
-    base = float(seen.sum() / (len(seen) if learning.unit is None else learning.unit.sum()))
+    alone = learning.unit is None or target.kind == "survival"  # whose unit is no exposure
+    base = float(seen.sum() / (len(seen) if alone else learning.unit.sum()))
     if target.own.leveled:
         of_class = target.kind == "classes"
         base = float((seen == target.split if of_class else seen >= target.split).mean())

@@ -60,6 +60,6 @@ def curves_of(
     ]
     ends, share = kaplan_meier(data.learning.outcome, data.learning.unit)
     last = float(data.learning.outcome.max())
-    seen = {"time": [0.0, *ends, last], "longer": [1.0, *share, share[-1]]}
+    seen = {"time": [0.0, *ends, last], "longer": [1.0, *share, share.min(initial=1.0)]}
     start = pd.DataFrame({"of": [texts[column][0], texts[column][1]], "time": 0.0, "longer": 1.0})
     return pd.concat([start, *parts, pd.DataFrame({"of": ALL_ROWS, **seen})], ignore_index=True)

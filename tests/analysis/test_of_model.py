@@ -216,3 +216,14 @@ def test_times_are_medians_and_the_share_that_lasts_longer(trial, tmp_path):
     assert f"{int(trial['ended'].sum())} rows, of 56, whose end was seen" in text
     with_all = gp.GPModel.from_frame(trial, "weeks", "linear(dose)", gp.Survival("lognormal"))
     np.testing.assert_array_equal(data_of_model(with_all).learning.unit, 1.0)
+
+
+def test_times_of_which_no_end_was_seen_all_last(trial, tmp_path):
+    """The Kaplan-Meier curve of all rows stays at 1."""
+    none = trial.assign(ended=0)
+    model = gp.GPModel.from_frame(none, "weeks", "linear(dose)", "survival", event="ended")
+    gp.report(gp.sample(model, n_draws=40, n_chains=2, seed=1), tmp_path)
+    longer = pd.read_csv(tmp_path / "survival.csv", dtype={"of": str})
+    seen = longer[longer["of"] == "all rows"]
+    assert seen["longer"].tolist() == [1.0, 1.0]
+    assert seen["time"].tolist() == [0.0, pytest.approx(trial["weeks"].max())]

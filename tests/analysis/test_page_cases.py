@@ -87,9 +87,10 @@ def test_a_model_no_better_than_the_average_says_so_and_lists_no_column(finished
         edit(folder, "relevance", lambda t: t.assign(chance=[0.004, *[0.5] * (len(t) - 1)]))
         answer = section_of(build_page(folder, info), "answer")
         assert answer.startswith("The answer These rows cannot tell whether the model predicts")
-        assert "There is a weak sign that" in answer
+        assert "It is likely that" in answer
         assert "matters." in answer
         assert "clearly matter" not in answer
+        assert section_of(build_page(folder, info), "relevance").count("| likely | 0.4 % |") == 1
 
 
 def test_a_better_simple_model_is_said(finished):
@@ -127,7 +128,7 @@ def test_an_alarm_of_the_shown_model_makes_the_answer_provisional(finished):
     [
         (
             "simplicity",
-            "cannot tell it from relevance, and it has the fewest hyperparameters to learn.",
+            "cannot tell it from relevance, and none of them has fewer hyperparameters to learn.",
         ),
         (
             "evidence",
@@ -147,6 +148,24 @@ def test_the_page_says_why_a_model_is_shown(finished, by, said):
     excluded = "The draws of smooth failed a check, so they do not count here."
     assert (excluded in models) == (by != "convergence")
     assert "This page shows plain (“Which model?” says why)." in section_of(page, "score")
+
+
+def test_an_evidence_with_an_alarm_is_not_said_to_have_had_a_say(finished):
+    folder, info = finished("patients")
+    choice = {"name": "plain", "by": "simplicity", "among": ["plain", "relevance"], "without": []}
+    info = {**info, "shown": "plain", "choice": choice}
+    known, unknown = "the evidence (a factor of three)", "The evidence has no say"
+    models = section_of(build_page(folder, info), "models")
+    assert known in models
+    assert unknown not in models
+    edit(
+        folder,
+        "models",
+        lambda t: t.assign(evidence_alarm=t["name"].eq("plain").map({True: "alarm"})),
+    )
+    models = section_of(build_page(folder, info), "models")
+    assert known not in models
+    assert unknown in models
 
 
 def test_a_lead_between_one_and_two_standard_errors_may_be_chance(finished):

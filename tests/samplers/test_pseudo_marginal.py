@@ -227,7 +227,7 @@ def test_what_it_refuses():
     curve = gp.GPModel(np.arange(4.0), np.arange(4.0), gp.Matern32(), gp.Gaussian())
     with pytest.raises(InputError, match="regression are integrated out exactly; take Joint"):
         gp.sample(curve, gp.PseudoMarginalHMC(), **SMALL)
-    with pytest.raises(InputError, match=r"structure BasisFunctions.*take JointSplitHMC"):
+    with pytest.raises(InputError, match=r"structure 'basis', .*take JointSplitHMC"):
         gp.sample(labels(structure="basis"), gp.PseudoMarginalHMC(), **SMALL)
     with pytest.raises(InputError, match=r"n_latents is 1; allowed: 2 or more"):
         gp.PseudoMarginalHMC(n_latents=1)

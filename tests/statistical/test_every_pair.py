@@ -401,9 +401,9 @@ def evidence_frame(model) -> EvidenceFrame:
     """As a pilot's that has not seen the draw."""
     d, none = model.dim, np.zeros((1, model.n_cases))
     mixture = Mixture(np.ones(1), np.zeros((1, d)), np.eye(d)[None])
-    return EvidenceFrame(
-        mixture, np.full(d, 0.3), 0.7 * np.eye(d), 0.8, np.zeros((1, d)), none, none
-    )
+    trials = np.random.default_rng(0).standard_normal((8, model.n_cases))
+    center, scale = np.full(d, 0.3), 0.7 * np.eye(d)
+    return EvidenceFrame(mixture, center, scale, 0.8, np.zeros((1, d)), none, none, trials)
 
 
 def split_move(rng, model, theta, f):

@@ -177,8 +177,7 @@ def columns_answer(analysis: Analysis) -> Markup:
         [s for s in shifts if s.state == state] for state in (CLEAR, LIKELY, WEAK)
     )
     doubt: Markup | str = ""
-    if against_base(analysis) == "unsure":  # an effect may be clear for all that
-        likely, weak = [], likely + weak
+    if against_base(analysis) == "unsure":  # an effect may be seen for all that
         text = (
             "Whether this makes predictions of {} better than the {}, these rows cannot tell."
             if clear

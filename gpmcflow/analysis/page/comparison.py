@@ -66,9 +66,21 @@ def _why(analysis: Analysis) -> Markup:
             "evidence is more than three times as large."
         )
     elif choice["by"] == "simplicity":
+        even = analysis.models[analysis.models["name"].isin(choice["among"])]
+        known = not any(touched_by_alarm(row) for _, row in even.iterrows())
+        tests = (
+            "leave-one-out (one standard error) and the evidence (a factor of three) cannot"
+            if known
+            else "leave-one-out (one standard error) cannot"
+        )
+        unknown = (
+            ""
+            if known
+            else " The evidence has no say, as not every model has one without an alarm."
+        )
         text = (
-            "This page shows {}: leave-one-out (one standard error) and the evidence (a factor of three) "
-            "cannot tell it from {}, and it has the fewest hyperparameters to learn."
+            f"This page shows {{}}: {tests} tell it from {{}}, and none of them has fewer hyperparameters to "
+            f"learn.{unknown}"
         )
     elif choice["by"] == "convergence":
         text = "This page shows {}, the only model whose draws passed their checks."

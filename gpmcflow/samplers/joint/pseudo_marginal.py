@@ -430,7 +430,7 @@ def _refused(model: GPModel) -> str:
     if model.likelihood.conjugate:
         return "the latents of a regression are integrated out exactly"
     if model.basis or model.kronecker:
-        return f"the model has structure {model.structure!r}, where a fit has another form"
+        return f"the model has structure {model.structure_name!r}, where a fit has another form"
     if not has_normal_coordinates(model):
         return "a hyperprior has no transform to a normal"
     return ""
