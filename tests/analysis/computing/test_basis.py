@@ -176,7 +176,9 @@ def test_a_large_dense_model_is_timed_in_part_and_told_of_basis_functions(
     tmp_path, monkeypatch, table, capsys
 ):
     monkeypatch.chdir(tmp_path)
-    own = write(tmp_path, table("binary", 3000), a={"covariance": TEXTS["binary"]})
+    own = write(
+        tmp_path, table("binary", 3000), a={"covariance": TEXTS["binary"], "structure": "dense"}
+    )
     monkeypatch.setattr(costs, "LARGEST_TIMED", 150)
     lines = check("mine.yaml", 2)
     assert lines[1].startswith("analyses.mine.models.a: a dense covariance of n = 2400 cases costs")
