@@ -37,7 +37,7 @@ class Walk:
             time.sleep(SECONDS / (stop - start))
             proposal = x + rng.standard_normal(3)
             log_ratio = 0.5 * (x**2 - proposal**2).sum(axis=1)
-            accepted = -rng.exponential() < log_ratio
+            accepted = np.log(rng.uniform()) < log_ratio
             x = np.where(accepted[:, None], proposal, x)
             draws.append(x)
             rates.append(np.exp(np.minimum(log_ratio, 0.0)))
