@@ -12,6 +12,8 @@ from gpmcflow.data.codes import GroupCode
 from gpmcflow.data.known_files import MAP
 from gpmcflow.data.outcome_kinds import KINDS
 
+ROUNDING = 1e-9  # of the largest response: areas that differ by less are not told apart
+
 
 def area_sweep(data: Data) -> Sweep | None:
     """All areas in turn, in a row that has the mean of all other inputs; None without a map or a graph.
@@ -44,6 +46,11 @@ def area_weights(data: Data, column: str) -> tuple[np.ndarray, np.ndarray]:
     weighted = unit is not None and data.target.kind in ("counts", "binomial")
     units = unit[named] if weighted else np.ones(int(named.sum()))
     return np.bincount(codes[named], minlength=n), np.bincount(codes[named], units, minlength=n)
+
+
+def are_told_apart(draws: np.ndarray) -> bool:
+    """Whether draws (draw, A) differ from area to area by more than rounding does."""
+    return bool(np.ptp(draws, axis=1).max() > ROUNDING * np.abs(draws).max())
 
 
 def area_summary(draws: np.ndarray, data: Data, column: str) -> xr.Dataset:

@@ -76,7 +76,11 @@ def chosen(candidates: Mapping[str, Candidate]) -> Choice:
     near = list(candidates)
     if sound:
         best = max(sound, key=lambda name: candidates[name].left_out.sum())
-        near = [n for n in near if n not in sound or _near(candidates[best], candidates[n])]
+        near = [
+            name
+            for name in near
+            if name not in sound or name == best or _near(candidates[best], candidates[name])
+        ]
     if len(near) == 1:
         return Choice(near[0], "leave-one-out", ())
     evidence = {name: candidates[name].log_evidence for name in near}
@@ -94,5 +98,6 @@ def chosen(candidates: Mapping[str, Candidate]) -> Choice:
 
 def _near(best: Candidate, other: Candidate) -> bool:
     """Whether a model is behind the best by at most one standard error of the difference."""
-    behind = best.left_out - other.left_out
-    return behind.sum() <= np.sqrt(len(behind)) * behind.std(ddof=min(1, len(behind) - 1))
+    with np.errstate(invalid="ignore"):  # where both hold a row impossible: no
+        behind = best.left_out - other.left_out
+        return behind.sum() <= np.sqrt(len(behind)) * behind.std(ddof=min(1, len(behind) - 1))

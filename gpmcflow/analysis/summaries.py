@@ -11,7 +11,7 @@ import pandas as pd
 import xarray as xr
 from scipy.spatial import cKDTree
 
-from gpmcflow.analysis.areas import area_summary, area_sweep
+from gpmcflow.analysis.areas import are_told_apart, area_summary, area_sweep
 from gpmcflow.analysis.classes import class_predictions
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.effects import (
@@ -242,7 +242,8 @@ def describe(
         groups["fitted"] = xr.Dataset({"mean": ("case", mean if unit is None else mean * unit)})
     if by_area and places.areas:
         values = _natural(data, np.concatenate(by_area))
-        groups["areas"] = area_summary(values, data, places.areas.column)
+        if are_told_apart(values):
+            groups["areas"] = area_summary(values, data, places.areas.column)
     if maps:
         level, sd = np.mean(levels, axis=0), np.concatenate(maps).std(0)
         ends = {"mean": level, "low": level - NORMAL_95 * sd, "high": level + NORMAL_95 * sd}

@@ -155,7 +155,7 @@ class SettingFit:
         """Move each row of ``away`` (k, n) in place on the ellipse through it and ``other`` (k, n).
 
         The density q w^level of each row stays as it is. Returns log likelihood and log w (k,) of the moved.
-        """  # fmt: skip
+        """
         k, begin = len(away), away.copy()
         least = level * log_w - rng.standard_exponential(k)
         angle = rng.uniform(0.0, 2.0 * np.pi, k)

@@ -43,6 +43,8 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 
 log = logging.getLogger(__name__)
 
+MOST_REPEATED = 10_000_000  # rows, as memory goes
+
 
 class Statement(NamedTuple):
     """What a `GPModel` is made of."""
@@ -223,6 +225,11 @@ def _repeated(weights: Any, n: int) -> np.ndarray:
         )
     if not numbers.any():
         raise InputError(f"{WHERE}: all weights are 0; give some rows a weight of 1 or more")
+    if numbers.sum() > MOST_REPEATED:
+        raise InputError(
+            f"{WHERE}: weights sum to {numbers.sum():.4g} rows; allowed: up to {MOST_REPEATED:,}, as a row "
+            "of weight 3 is three rows"
+        )
     return np.repeat(np.arange(n), numbers.astype(np.int64))
 
 

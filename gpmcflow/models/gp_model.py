@@ -427,7 +427,7 @@ class GPModel(WritableArrays, LatentPrior):
             basis = self.basis_of(BasisFunctions())
         except InputError:  # a group of one level
             return None, ""
-        size = f"{basis.size} functions for {self.n_cases} cases"
+        size = f"{basis.size} function{'s' * (basis.size > 1)} for {self.n_cases} cases"
         if self.jitter:
             return None, f"{size}, but a jitter is stated"
         if 2 * basis.size >= self.n_cases and self.n_cases <= MANY_CASES:
@@ -444,7 +444,7 @@ class GPModel(WritableArrays, LatentPrior):
         except InputError as error:
             why = str(error).removeprefix("basis functions: ").split(";")[0]
             return None, f"{self.n_cases} cases, but {why}"
-        size = f"{basis.size} functions for {self.n_cases} cases"
+        size = f"{basis.size} function{'s' * (basis.size > 1)} for {self.n_cases} cases"
         if self.jitter is not None:
             return None, f"{size} would do, but a jitter is stated"
         if far_columns(basis, self.X):

@@ -50,7 +50,7 @@ def _gamma_tails(u, a):
 def _beta_log_quantile(below, above, a, b):
     low, high = special.betaincinv(a, b, below), special.betaincinv(b, a, above)
     tail = (np.log(below * a) + special.betaln(a, b)) / a
-    high = np.where(high < 1e-300, 0.0, high)  # in the place of the least number there is
+    high = np.where(high < 1e-300, 0.0, high)  # where it came out as the least positive number
     return np.where(low < _TINY, tail, np.where(low < 0.5, np.log(low), np.log1p(-high)))
 
 

@@ -224,7 +224,7 @@ def sample(
     tuned = chosen.adapt(problem, n_chains=n_chains, execution=how, **streams)
     program = ChainProgram(tuned.problem, tuned.sampler, thin, summary)
     if not chosen.batched and tuned.sampler.needs_start:
-        # a start that fails is told here, not by a worker
+        # report a start that fails here, not from a worker
         program.start(chain_generators(seed, *key, problem.stream, chains=range(n_chains)))
     arrays = run(
         program,

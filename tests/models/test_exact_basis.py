@@ -64,7 +64,7 @@ def test_auto_takes_few_functions_and_says_why():
         (TERMS["intercepts"] + gp.White(), {}, "dense"),
         (
             gp.Linear(columns="far"), {},
-            "dense (1 functions for 24 cases, of columns too far from 0: centre them)",
+            "dense (1 function for 24 cases, of columns too far from 0: centre them)",
         ),
     ],
 )  # fmt: skip

@@ -272,6 +272,11 @@ def test_weights_that_count_no_rows_are_refused():
         of(covariance="matern32(age)", weights="ward")
     with pytest.raises(InputError, match="all weights are 0"):
         of(weights=0)
+    for large in (1e12, 1e19):
+        with pytest.raises(
+            InputError, match=r"weights sum to .*e\+\d\d rows; allowed: up to 10,000,000"
+        ):
+            of(weights=large)
     gaps = SHARED.astype({"times": float})
     gaps.loc["row 3", "times"] = np.nan
     with pytest.raises(InputError, match=r"times \(1\)"):

@@ -55,12 +55,9 @@ def area_maps(analysis: Analysis) -> Markup | None:
 
 
 def areas_answer(analysis: Analysis) -> Markup:
-    """How many areas lie above and below the overall mean, and which the most; nothing without areas.
-
-    Nor where the shown model has no term of the areas, so that all have one response.
-    """
+    """How many areas lie above and below the overall mean, and which the most; nothing without areas."""
     areas = analysis["areas"]
-    if areas.empty or np.ptp(areas["mean"]) <= 1e-9 * areas["mean"].abs().max():
+    if areas.empty:
         return Markup("")
     above, below = _sure(areas)
     if not above + below:

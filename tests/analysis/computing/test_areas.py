@@ -127,6 +127,25 @@ def test_the_report_links_the_table_of_areas_and_says_what_is_in_it(name, reques
     assert listed == [*table[:5], *table[-5:]]
 
 
+def test_a_shown_model_without_a_term_of_areas_has_no_table_of_them(tmp_path, analysis):
+    """All areas have one response there, above which none lies but by rounding."""
+    rng = np.random.default_rng(5)
+    rows = pd.DataFrame({"smokers": rng.normal(size=60), "district": np.resize(list("abcd"), 60)})
+    rows["deaths"] = rng.poisson(np.exp(1.0 + 0.8 * rows["smokers"]))
+    rows.to_csv(tmp_path / "file.csv", index=False)
+    pd.DataFrame({"area": list("abc"), "neighbour": list("bcd")}).to_csv(
+        tmp_path / "edges.csv", index=False
+    )
+    data = {**DATA, "csv": "file.csv"}
+    del data["exposure"], data["map"]
+    models = {"plain": {"covariance": "linear(smokers)", "likelihood": "poisson"}}
+    own = analysis(tmp_path, {"data": data, "models": models, "seed": 3, "quick": True})
+    assert not (own.folder / "areas.csv").exists()
+    page = (own.folder / "report.html").read_text(encoding="utf-8")
+    assert "P(above)" not in page
+    assert "overall mean" not in section_of(page, "answer")
+
+
 def test_coefficients_have_names_of_levels(run):
     table = pd.read_csv(run.folder / "coefficients.csv").set_index("name")
     areas = pd.read_csv(run.folder / "areas.csv").set_index("area")
@@ -172,7 +191,7 @@ def test_the_sd_of_a_curve_named_after_its_column_is_in_units_of_the_outcome(tmp
 
 
 def test_the_answer_opens_with_the_areas(run):
-    """How many lie above and below the mean, before anything is said of columns."""
+    """It counts those above and below the mean, and then names columns."""
     areas = pd.read_csv(run.folder / "areas.csv")
     above, below = (areas["above"] > 0.95).sum(), (areas["above"] < 0.05).sum()
     assert min(above, below) > 0

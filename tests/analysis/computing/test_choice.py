@@ -95,3 +95,8 @@ def test_a_full_run_is_judged_by_its_draws_and_the_evidence_of_its_page():
     assert own[1:] == (0.3, -40.0, 3, True)
     assert Candidate.of_trees(trees).log_evidence == -50.0
     assert np.isnan(Candidate.of_trees({"fit": fit(-50.0, 3, "two ways differ")}).log_evidence)
+
+
+def test_a_best_model_with_a_row_that_it_holds_impossible_is_chosen_for_all_that():
+    impossible = candidate()._replace(left_out=np.append(ROWS[1:], -np.inf))
+    assert chosen({"a": impossible, "b": impossible}).name == "a"
