@@ -47,7 +47,7 @@ from gpmcflow.models.gp_model import GPModel
 
 N_EFFECTS = 120  # settings of the hyperparameters whose effects of columns are drawn
 N_AVERAGES = 480  # joint draws of an effect, shared among them
-N_SHIFTS = 10  # of them at which averages over all rows are compared with those over the joint ones
+N_SHIFTS = 4  # of them at which averages over all rows are compared with those over the joint ones
 LARGEST_COUNT = 6  # counts whose probabilities are kept; those above are one class
 MAP_POINTS = 41  # of the grid along the longer side of a map
 AVERAGED_POINTS, MAP_ROWS = 31, 16  # and learning rows, where other columns are averaged over
@@ -165,7 +165,7 @@ def describe(
     grades: list[list[np.ndarray]] = [[] for _ in places.swept] if data.target.own.leveled else []
     times = times_of(data) if longer else np.empty(0)
     for k, predictor in enumerate(predictors):
-        if not coded:
+        if k == 0:
             model = predictor.model
             coded = {name: model.new_inputs(X, "new") for name, X in places.tables.items()}
             swept = CodedInputs(model, places.swept)

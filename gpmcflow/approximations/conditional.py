@@ -115,7 +115,8 @@ class State(NamedTuple):
     sites: GaussianSites | None = None
 
     def predictor(self) -> Predictor:
-        """The predictor given the latents, or under prior times sites of whitened factor W.
+        """The predictor given the latents, or under prior times sites: sites of positive precision are
+        observations nu / tau of variance 1 / tau, others have a whitened factor W.
 
         Raises `InputError` for a model that was not made of a covariance function, or has no constant mean.
         """
@@ -131,14 +132,18 @@ class State(NamedTuple):
         if np.ptp(c) != 0.0:
             raise InputError("prediction: the prior mean must be constant to predict at new inputs")
         factor, added, sites = self.model.cholesky, None, self.sites
+        model = getattr(function, "model", None)
+        apart = model is not None and model.functions is not None
+        if sites is not None and not apart and sites.as_observations:
+            factor, b = sites.as_observations
+            return Predictor(function, self.model.likelihood, float(c[0]), factor, b[None])
         if self.latents is not None:
             coefficients = solve(factor, self.latents - c[0])
         else:
             coefficients = sites.whitened_mean[None]
             added = sites.whitened_factor if np.any(sites.precision) else np.eye(len(c))
         made = function, self.model.likelihood, float(c[0]), factor, coefficients, added
-        model = getattr(function, "model", None)
-        if model is None or model.functions is None:
+        if not apart:
             return Predictor(*made)
         return ApartPredictor(*made, model.rest_factor(function.full, least=model.least_jitter)[0])
 

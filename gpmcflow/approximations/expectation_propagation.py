@@ -12,7 +12,7 @@ from scipy.linalg import lapack
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import pin_blas
 from gpmcflow.models.case_prior import CasePrior
-from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.gaussian_sites import STRONGEST, WEAKEST, GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel, require_latent
 
 logger = logging.getLogger(__name__)
@@ -23,7 +23,6 @@ ROUNDING = 1e-15  # of a site's shift, over its terms
 GROWING_SWEEPS = 3  # in a row, whose changes grow: updates that overshoot
 SWINGING_SWEEPS, SLOW = 4, 0.7  # in a row, whose changes turn round and fall by less than 30 %
 CAREFUL = 0.8  # damping of likelihoods that are not log-concave
-STRONGEST, WEAKEST = 1e4, 1e-5  # tau_i K_ii between which moments by B^-1 keep their digits
 FEW = 0.25  # of the cases below: their variances are solved for one by one
 
 
@@ -272,7 +271,7 @@ def _moments(
     B = root[:, None] * K * root
     B.flat[:: len(B) + 1] += 1.0
     columns = B if B.flags.f_contiguous else B.T  # B is symmetric
-    L, info = lapack.dpotrf(columns, lower=1, clean=0, overwrite_a=1)
+    L, info = lapack.dpotrf(columns, lower=1, clean=1, overwrite_a=1)
     if info != 0:
         return _longer_form(model, tau, nu)
     h = nu - tau * model.predictor_mean
@@ -283,8 +282,8 @@ def _moments(
     known = None
     if weak.size:
         known, _ = lapack.dtrtrs(L, root[:, None] * K[:, weak], lower=1)
-    inverse, _ = lapack.dpotri(L, lower=1, overwrite_c=1)
-    share = np.diag(inverse).copy()
+    inverse, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
+    share = np.einsum("ij,ij->j", inverse, inverse)
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = (1.0 - share) / tau
     if known is not None:

@@ -39,6 +39,14 @@ DIFFERENCE = 1e-6  # of theta, where a gradient is by differences
 TOLERANCE = 1e-5  # of EP fits on the way
 MOST_SEARCHED = 500  # rows, up to which a search for all modes takes less than some seconds
 MOST_MODES = 8  # that searches start at
+MOST_ROWS, SOME_ROWS = (
+    600,
+    300,
+)  # rows above which searches begin at maxima of some of them, and how many
+APART, MOST_STARTS = (
+    0.1,
+    2,
+)  # distance of maxima of these that differ; how many of them all rows start at
 SEED = 0  # of the points of that search, so that a model has one maximum
 FITS: dict[str, Callable[..., Any]] = {"ep": expectation_propagation, "laplace": laplace}
 
@@ -62,6 +70,8 @@ def maximise_evidence(model: GPModel | MultiGPModel, method: str = "ep") -> Evid
     than y), slopes around that over the size of their columns, the others at the median of their
     hyperprior: the fit does not depend on units. A regression (latents integrated out) of up to 500 rows
     and 8 free parameters also starts at all modes of the hyperparameters' posterior that a search finds.
+    Of more than 600 rows these searches are of 300 of them, taken at random; the search of all rows starts
+    at the best of their maxima by the evidence of all, with Gaussian noise at the two best.
     A maximum at the edge of the search is logged, with what it means. Where an EP fit fails the search
     steps back: it goes on from the best point inside a box of half the distance, which grows again while
     its edge holds the maximum; failures are logged. With basis functions the search is that of
@@ -243,6 +253,29 @@ class _Search:
         Each start costs a fit. A search from one other than the first is made where it is the more likely
         one; with Gaussian noise, where fits are cheap, from each.
         """
+        if self.model.n_cases > MOST_ROWS and not self.model.kronecker and not self.model.basis:
+            self._begin_at_maxima_of_some_rows()
+        return self._highest()
+
+    def _begin_at_maxima_of_some_rows(self) -> None:
+        """Put maxima of the evidence of `SOME_ROWS` rows in the place of the starts, that of most evidence of
+        all rows first; no more than `MOST_STARTS`."""
+        rows = np.random.default_rng(SEED).choice(self.model.n_cases, SOME_ROWS, replace=False)
+        part = _Search(self.model.take(np.sort(rows)), self.method)
+        starts = np.clip(part.range.starts, self.range.low, self.range.high)
+        part.range = self.range
+        found = [best.theta for start in starts if (best := part._from(start))]
+        apart: list[np.ndarray] = []
+        for theta in found:
+            ways = [np.abs((theta - other) / self.range.scale).max() for other in apart]
+            apart += [theta] if min(ways, default=np.inf) > APART else []
+        values = np.array([self._value(theta) for theta in apart])
+        order = [k for k in np.argsort(-values, kind="stable") if values[k] > -np.inf]
+        if order:
+            starts = np.array([apart[k] for k in order[:MOST_STARTS]])
+            self.range = self.range._replace(starts=starts)
+
+    def _highest(self) -> EvidenceMaximum:
         values = [self._value(start) for start in self.range.starts]
         order = np.argsort(values[1:], kind="stable")[::-1] + 1
         others = [k for k in order if values[k] > -np.inf]

@@ -20,6 +20,7 @@ from gpmcflow.models.weight_posterior import WeightPosterior
 LARGEST_GRADE = (
     1e8  # of tau_i times the prior variance: above it, products of the factor lose the rest
 )
+WEAKEST, STRONGEST = 1e-5, 1e4  # tau_i K_ii between which a site is as good as an observation
 LEAST_SHARE = 1e-4  # 1 - tau_i Var eta_i: below it, the difference has lost four digits
 
 
@@ -218,6 +219,21 @@ class GaussianSites:
         if info != 0:
             raise NumericalError("Gaussian sites: I + S K S is not positive definite")
         return factor
+
+    @cached_property
+    def as_observations(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """L (n, n) with L L' = K + diag(1 / tau), and L^-1 (nu / tau - mean_0) (n,).
+
+        Under observations nu_i / tau_i of variance 1 / tau_i the posterior is the same; L = S^-1 times the
+        factor of B. None where a site is so weak or so strong that this loses digits, or A is not I.
+        """
+        strength = self.precision * self.model.predictor_variance
+        if not self.model.direct or not np.all((strength > WEAKEST) & (strength < STRONGEST)):
+            return None
+        root = np.sqrt(self.precision)
+        h = self.shift - self.precision * self.model.predictor_mean
+        coefficients = blas.dtrsv(self._case_factor, h / root, lower=1)
+        return np.asfortranarray(self._case_factor / root[:, None]), coefficients
 
     @cached_property
     def cavity_share(self) -> np.ndarray:

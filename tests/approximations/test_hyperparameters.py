@@ -279,6 +279,33 @@ def test_no_search_for_modes_where_it_takes_long(monkeypatch):
     maximise_evidence(GPModel(x, np.sin(6.0 * x), SquaredExponential(), Gaussian()))
 
 
+@pytest.mark.parametrize("likelihood", [Gaussian(), Logistic()], ids=["numbers", "labels"])
+def test_the_maximum_of_many_rows_begins_at_those_of_some(likelihood, monkeypatch):
+    """It is the same, from fewer fits of all rows."""
+    rng = np.random.default_rng(4)
+    X = rng.uniform(0.0, 6.0, (160, 2))
+    f = 2.0 * np.sin(2.0 * X[:, 0]) + 0.3 * X[:, 1]
+    y = f + 0.3 * rng.standard_normal(160) if likelihood.conjugate else np.sign(f - np.median(f))
+    model = GPModel(X, y, SquaredExponential(ard=True), likelihood)
+    monkeypatch.setattr(hyperparameters, "MOST_SEARCHED", 0)
+    fits, found = [], []
+    objective = hyperparameters._Search.objective
+
+    def counted(search, theta):
+        fits[-1] += search.model.n_cases == 160
+        return objective(search, theta)
+
+    monkeypatch.setattr(hyperparameters._Search, "objective", counted)
+    for most in (1000, 100):
+        monkeypatch.setattr(hyperparameters, "MOST_ROWS", most)
+        monkeypatch.setattr(hyperparameters, "SOME_ROWS", 80)
+        fits.append(0)
+        found.append(maximise_evidence(model))
+    assert found[1].fit.log_evidence == pytest.approx(found[0].fit.log_evidence, abs=2e-3)
+    np.testing.assert_allclose(found[1].theta, found[0].theta, atol=0.05)
+    assert fits[1] < 0.8 * fits[0]
+
+
 def test_nothing_is_free(data):
     model = GPModel(*data, SquaredExponential(1.0, 1.5), Probit())
     theta, fit = maximise_evidence(model)

@@ -103,6 +103,27 @@ def test_latent_mean_and_variance_against_dense_conditioning(kind):
         np.testing.assert_allclose(alone.variance[0], 1.7**2, rtol=1e-12)
 
 
+def test_sites_as_observations_and_by_their_whitened_factor_predict_the_same(monkeypatch):
+    """Weak and strong sites take the second form."""
+    model = build()
+    fit = expectation_propagation(model).sites
+    assert fit.as_observations is not None
+    weak, strong = (
+        GaussianSites(model, np.append(fit.precision[:-1], tau), fit.shift) for tau in (1e-9, 1e7)
+    )
+    assert weak.as_observations is strong.as_observations is None
+    found = State(model, sites=fit).predictor()
+    assert found.added is None
+    monkeypatch.setattr(GaussianSites, "as_observations", None)
+    again = GaussianSites(model, fit.precision, fit.shift)  # the first has kept its observations
+    wanted = State(model, sites=again).predictor()
+    assert wanted.added is not None
+    for mine, other in zip(found.moments(X_NEW)[:2], wanted.moments(X_NEW)[:2], strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-9)
+    for mine, other in zip(found.joint(X_NEW), wanted.joint(X_NEW), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-10)
+
+
 def test_variance_at_the_cases_is_the_posterior_variance():
     model = build()
     q = expectation_propagation(model).sites

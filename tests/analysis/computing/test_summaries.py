@@ -9,7 +9,7 @@ from scipy import integrate, special, stats
 
 import gpmcflow as gp
 from gpmcflow.analysis.fitting import fit, summarise
-from gpmcflow.analysis.summaries import N_AVERAGES, Places, _map_inputs, reach
+from gpmcflow.analysis.summaries import N_AVERAGES, Places, _map_inputs, describe, reach
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.conditional import regression_predictor
 from gpmcflow.approximations.prediction import predictors
@@ -191,6 +191,29 @@ def test_a_fixed_seed_gives_the_same(fitted):
     if "effects" in quick.children:
         name = next(iter(quick["effects"].children))
         assert not other[f"effects/{name}"].identical(quick[f"effects/{name}"])
+
+
+def test_inputs_of_columns_are_coded_once_for_all_settings(data, model, monkeypatch):
+    """Also where there are no held-out rows, no new ones and no curve."""
+    own = data("binary", 24, test_fraction=0.0)
+    made = model(own, KINDS["binary"])
+    own = own._replace(new=None)
+    coded, code = [], type(made).new_inputs
+    monkeypatch.setattr(type(made), "new_inputs", lambda *a, **b: coded.append(1) or code(*a, **b))
+    places = Places(own, Places.of(own, np.random.default_rng(0)).swept, None)
+    assert not places.tables
+    fit = approximate(made)
+    times = []
+    for n in (1, 3):
+        coded.clear()
+        describe(
+            [p for _ in range(n) for p in predictors(fit, n_draws=1)],
+            n,
+            places,
+            np.random.default_rng(0),
+        )
+        times.append(len(coded))
+    assert times[0] == times[1] > 0
 
 
 def test_a_map_spans_the_learning_rows(data, table):
