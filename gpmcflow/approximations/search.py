@@ -31,7 +31,7 @@ class Kind(NamedTuple):
 
 
 # Beyond the ends the covariance is constant or diagonal to rounding, and the evidence flat.
-LENGTHS = Kind((0.0, -1.4, 1.4), -4.0, 4.0,
+LENGTHS = Kind((0.0, -1.4, 1.4), -4.0, 6.0,
     "neighbours say nothing of each other", "the function hardly changes along it")  # fmt: skip
 AMPLITUDES = Kind((1.0, 0.0, 0.5), -3.0, 6.0,
     "its term is not needed", "the signal grows, as for classes that a boundary separates")  # fmt: skip

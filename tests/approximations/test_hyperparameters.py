@@ -174,6 +174,19 @@ def test_the_maximum_of_counts_with_everything_free(caplog):
     assert 2.0 < model.natural(theta)["size"] < 10.0  # it was made with 4
 
 
+def test_a_column_without_an_effect_costs_the_maximum_nothing():
+    """The search ends where the function hardly changes along it: the evidence is that without the column."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 2))
+    y = 1.5 * np.sin(2.0 * X[:, 0]) + X[:, 0] + 0.3 * rng.standard_normal(300)
+    # columns that the evidence does not want: their length scales go to the end
+    with_it, without = (
+        maximise_evidence(GPModel(rows, y, SquaredExponential(ard=True), Gaussian())).fit
+        for rows in (X, X[:, :1])
+    )
+    assert without.log_evidence - 0.05 < with_it.log_evidence
+
+
 def test_scikit_learn_finds_the_same_regression():
     """Claim 7: the same value at its optimum, and a maximum as high."""
     X, y = load_diabetes(return_X_y=True)
