@@ -6,7 +6,9 @@ import io
 import math
 import os
 import shutil
-from contextlib import AbstractContextManager, nullcontext
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,7 +185,7 @@ def write_results(
         _require_space(tree, path)
         sink = Sink(temporary)
         try:
-            with _one_task_at_a_time(tree):
+            with _one_task_at_a_time(tree), _distributed_not_loaded():
                 _write(tree, sink)
         finally:
             sink.finish()
@@ -209,6 +211,20 @@ def _one_task_at_a_time(tree: xr.DataTree) -> AbstractContextManager:
     import dask
 
     return dask.config.set(scheduler="synchronous")
+
+
+@contextmanager
+def _distributed_not_loaded() -> Iterator[None]:
+    """xarray loads Dask's distributed, which takes half a second, to see whether it is in use: if nobody has
+    loaded it before, it is not."""
+    if "distributed" in sys.modules:
+        yield
+        return
+    sys.modules["distributed"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.modules.pop("distributed", None)
 
 
 def _split(tree: xr.DataTree) -> tuple[xr.DataTree, dict[tuple[str, str], xr.Variable]]:

@@ -65,3 +65,20 @@ def test_predict_loads_no_page_and_no_statistics(folder, monkeypatch):
     assert main(["run", "own.yaml", "--quick", "--cores", "1"]) == 0
     of = STATISTICS | PICTURES
     assert loaded(folder, "predict", "own", "own.csv", of=of) <= {"dask.array"}
+
+
+def test_writing_results_does_not_load_the_scheduler_of_clusters(tmp_path):
+    """xarray and Dask ask it whether it is in use; importing it still works afterwards."""
+    program = """
+import sys
+import numpy as np
+import xarray as xr
+from gpmcflow.storage import write_results
+draws = xr.Dataset({"theta": (("chain", "draw"), np.ones((1, 2)))}, {"chain": [0], "draw": [0, 1]})
+write_results(xr.DataTree.from_dict({"posterior": draws}), "a.nc")
+assert "distributed" not in sys.modules
+from dask.distributed import Client
+write_results(xr.DataTree.from_dict({"posterior": draws}), "b.nc")
+"""
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=tmp_path)
+    assert (tmp_path / "a.nc").read_bytes() == (tmp_path / "b.nc").read_bytes()
