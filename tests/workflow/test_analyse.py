@@ -130,6 +130,29 @@ def test_a_file_gives_the_files_of_the_commands_byte_for_byte(case, plots, tmp_p
     assert not [path for path in shell if shell[path] != python[path]]
 
 
+def test_an_offset_is_a_log_exposure_and_weights_are_rows_in_reports_and_predictions(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.uniform(20, 80, 40), "n": rng.integers(1, 3, 40)})
+    hours = rng.choice([1.0, 2.0, 8.0], 40)
+    table["seen"] = rng.poisson(hours * np.exp(table["age"] / 80))
+    new, made = pd.DataFrame({"age": [30.0, 60.0]}), {}
+    for name, of_new in (("log_hours", np.log([1.0, 4.0])), ("hours", [1.0, 4.0])):
+        own = table.assign(**{name: np.log(hours) if name == "log_hours" else hours})
+        stated = {"offset": name} if name == "log_hours" else {}
+        folder = tmp_path / name
+        analysis = gp.analyse(own, "seen", models=FEW, weights="n", folder=folder, **stated)
+        made[name] = analysis, analysis.predict(new.assign(**{name: of_new}))
+    (logs, by_logs), (plain, by_hours) = made.values()
+    pd.testing.assert_frame_equal(
+        logs.models.drop(columns="seconds"), plain.models.drop(columns="seconds")
+    )
+    np.testing.assert_allclose(by_logs["mean"], by_hours["mean"])
+    page = logs.report().path.read_text()
+    assert "with log hours as offset, with n as weights" in page
+    assert "where log hours is 0" in page
+    assert len(pd.read_csv(logs.folder / "rows.csv")) == 40
+
+
 def test_what_cannot_be_analysed_is_refused(plots, tmp_path):
     with pytest.raises(InputErrors, match="yield"):
         gp.analyse(plots, "yield", folder=tmp_path)
