@@ -21,6 +21,7 @@ from gpmcflow.storage import standard_attributes, with_attributes, write_csv
 from gpmcflow.storage.input_files import user_path
 
 PATHS = ("csv", "new", "map", "graphs", "correlations")  # of the settings of data
+OF_OUTCOME = ("exposure", "trials", "offset", "weights", "event")  # columns that are no inputs
 
 
 def read(job: Job) -> xr.DataTree:
@@ -68,7 +69,7 @@ def prepare(
     use = stated.pop("use", None)
     if use is not None:
         kept = {stated["target"], *use, *(stated.get("coordinates") or ())}
-        kept |= {stated[key] for key in ("exposure", "trials", "event") if stated.get(key)}
+        kept |= {stated[key] for key in OF_OUTCOME if stated.get(key)}
         kept |= (
             set(stated.get("groups") or ()) if any(stated.get(key) for key in PATHS[2:]) else set()
         )

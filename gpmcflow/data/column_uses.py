@@ -14,6 +14,7 @@ from gpmcflow.data.own_settings import TableSettings
 from gpmcflow.data.target import Target
 
 INPUT_KINDS = ("number", "whole", "date", "category")
+WEIGHTS_DONE = "how many equal rows each row stands for"
 DROPPED = {
     "id": "dropped: different in every row",
     "constant": "dropped: constant",
@@ -30,8 +31,8 @@ def is_group(column: Column, settings: TableSettings) -> bool:
 
 
 def column_uses(columns: dict[str, Column], settings: TableSettings) -> dict[str, str]:
-    """Return the use of each column: "target", "unit", "input", "drop", "group", "id", "constant",
-    "empty" or "text".
+    """Return the use of each column: "target", "unit", "weights", "input", "drop", "group", "id",
+    "constant", "empty" or "text".
 
     A column of categories whose rows are held out together is no input, as all its categories are new in
     the held-out rows; one under `groups` is, as a term group(column) allows for new ones.
@@ -57,6 +58,8 @@ def uses_table(
             lines.append((name, target_found(column, target), _target_done(target)))
         elif use == "unit":
             lines.append((name, unit_found(column), unit_done(name, target)))
+        elif use == "weights":
+            lines.append((name, unit_found(column), WEIGHTS_DONE))
         elif use == "input" and name not in encoded:
             lines.append((name, "always the same in the learning rows", DROPPED["constant"]))
         elif use == "input":
@@ -104,7 +107,7 @@ def target_found(column: Column, target: Target) -> str:
 
 
 def unit_found(column: Column) -> str:
-    """Return the words for what the column of exposures, trials or events holds."""
+    """Return the words for what the column of exposures, trials, events, offsets or weights holds."""
     gaps = f", {column.n_missing} missing" if column.n_missing else ""
     if column.values is None:
         return column.contents
@@ -112,7 +115,9 @@ def unit_found(column: Column) -> str:
 
 
 def unit_done(name: str, target: Target) -> str:
-    """Return the words for what exposures, trials or events do."""
+    """Return the words for what exposures, trials, events or offsets do."""
+    if target.log_unit:
+        return f"offset: added to the log of the {target.name} expected"
     if target.kind == "survival":
         return f"{target.positive}: the end was seen; {target.negative}: it had not ended yet"
     if target.kind == "binomial":
@@ -126,6 +131,8 @@ def _use(column: Column, settings: TableSettings) -> str:
         return "target"
     if name == settings.unit:
         return "unit"
+    if name == settings.weights:
+        return "weights"
     if name in settings.drop:
         return "drop"
     if name in settings.groups and column.kind == "category":

@@ -23,7 +23,8 @@ class TableSettings:
     `groups` those of names of subjects and the like, which only a term group(column) uses.
     `missing` are the words for "no value"; `incomplete` says what becomes of a row with a missing
     cell: "fill" (median, and a column that marks it) or "drop". `exposure`, `trials` name the
-    column of positive numbers, or of whole numbers from 1, that counts belong to; `coordinates`
+    column of positive numbers, or of whole numbers from 1, that counts belong to, `offset` that of the
+    logs of such numbers; `weights` the column that says how many equal rows a row stands for; `coordinates`
     two number columns. `test_fraction` of the rows is held out, at random or by the column
     `test_by`. `new` is the path of a file of new rows, read with the same `separator` and
     `decimal` mark. `graphs` and `correlations` are paths by the names that covariances have for them,
@@ -41,6 +42,8 @@ class TableSettings:
     incomplete: str = "fill"
     exposure: str | None = None
     trials: str | None = None
+    offset: str | None = None
+    weights: str | None = None
     event: str | None = None
     event_value: Any = None
     levels: tuple[Any, ...] = ()
@@ -65,8 +68,8 @@ class TableSettings:
 
     @property
     def unit(self) -> str | None:
-        """The column that belongs to the outcome: exposure, trials or event."""
-        return self.exposure or self.trials or self.event
+        """The column that belongs to the outcome: exposure, trials, event or offset."""
+        return self.exposure or self.trials or self.event or self.offset
 
 
 def read_settings(mapping: Mapping[str, Any], where: str) -> tuple[TableSettings, list[str]]:
@@ -85,6 +88,10 @@ def read_settings(mapping: Mapping[str, Any], where: str) -> tuple[TableSettings
         problems.append(
             f"{where}: exposure and trials are both given; counts have an exposure, successes "
             "out of a number have trials; keep one"
+        )
+    if settings.exposure and settings.offset:
+        problems.append(
+            f"{where}: exposure and offset are both given; an offset is the log of an exposure; keep one"
         )
     if settings.event and (settings.exposure or settings.trials):
         key = "exposure" if settings.exposure else "trials"
@@ -106,6 +113,8 @@ def column_problems(settings: TableSettings, columns: Iterable[str], where: str)
         "groups": settings.groups,
         "exposure": (settings.exposure,) if settings.exposure else (),
         "trials": (settings.trials,) if settings.trials else (),
+        "offset": (settings.offset,) if settings.offset else (),
+        "weights": (settings.weights,) if settings.weights else (),
         "event": (settings.event,) if settings.event else (),
         "coordinates": settings.coordinates,
         "test_by": (settings.test_by,) if settings.test_by else (),
@@ -146,7 +155,7 @@ def text_of(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-_COLUMNS = ("target", "exposure", "trials", "event", "test_by")
+_COLUMNS = ("target", "exposure", "trials", "offset", "weights", "event", "test_by")
 
 
 def _read(name: str, value: Any) -> Any:

@@ -26,7 +26,14 @@ from gpmcflow.data.known_files import NamedLevels, read_known
 from gpmcflow.data.layout import permutation
 from gpmcflow.data.own_settings import TableSettings, column_problems, read_settings, unknown
 from gpmcflow.data.roles import find_leak
-from gpmcflow.data.target import Target, code_target, idle_rows, unit_problems
+from gpmcflow.data.target import (
+    Target,
+    code_target,
+    idle_rows,
+    offset_problems,
+    unit_problems,
+    weight_problems,
+)
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -44,14 +51,18 @@ def row_uses(
     seed: int,
 ) -> np.ndarray:
     """Return the use of each case: "learning", "held out", "no outcome", "no <column>" of the
-    exposure, trials, event or a coordinate, "<column> 0" of an exposure or trials, or "incomplete"."""
+    exposure, trials, offset, weights, event or a coordinate, "<column> 0" of an exposure, trials or
+    weights, or "incomplete"."""
     use = np.full(len(table.rows), "learning", dtype=object)
     if settings.incomplete == "drop":
         for name in used:
             use[columns[name].missing] = "incomplete"
-    for name in (*settings.coordinates[::-1], settings.unit):  # a made-up place or effort misleads
+    stated = (*settings.coordinates[::-1], settings.weights, settings.unit)
+    for name in stated:  # a made-up place or effort misleads
         if name:
             use[columns[name].missing] = f"no {name}"
+    if settings.weights:
+        use[columns[settings.weights].values == 0] = f"{settings.weights} 0"
     if settings.exposure or settings.trials:
         use[idle_rows(columns[settings.unit], outcome)] = f"{settings.unit} 0"
     use[np.isnan(outcome)] = "no outcome"
@@ -166,7 +177,7 @@ def prepare_table(
         if by.kind in ("constant", "empty"):
             problems.append(f"{where}.test_by: column {by.name} has no groups; {by.contents}")
     if new_table is not None:
-        unit = chosen.exposure or chosen.trials  # new rows have no event
+        unit = chosen.exposure or chosen.trials or chosen.offset  # new rows have no event
         needed = [*used, *([unit] if unit in columns else [])]
         problems += _lacking(new_table, needed)
     if chosen.target not in columns:
@@ -174,8 +185,13 @@ def prepare_table(
     target, outcome, wrong = code_target(table, columns, chosen, where)
     problems += wrong
     unit = columns.get(chosen.unit) if chosen.unit else None
-    if unit is not None:
+    if unit is not None and target.log_unit:
+        problems += offset_problems(table, unit)
+    elif unit is not None:
         problems += unit_problems(table, unit, target.kind, target.name, outcome)
+    weights = columns.get(chosen.weights) if chosen.weights else None
+    if weights is not None:
+        problems += weight_problems(table, weights)
     if not used:
         problems.append(f"{table.path.name}: no column is left to learn from beside the target")
     named = {
@@ -189,6 +205,11 @@ def prepare_table(
         raise InputErrors(problems)
     use = row_uses(table, columns, chosen, outcome, used, seed)
     learning, held_out = np.flatnonzero(use == "learning"), np.flatnonzero(use == "held out")
+    if weights is not None:  # a row of weight 3 is three rows
+        learning, held_out = (
+            np.repeat(places, weights.values[places].astype(np.int64))
+            for places in (learning, held_out)
+        )
     units = None if unit is None else target.unit_values(unit)
     _check_learning(table, target, outcome, learning, held_out, where)
     if target.kind == "survival" and not units[learning].any():
@@ -304,7 +325,8 @@ def _new_part(encoding: Encoding, table: CsvTable) -> Part:
     if unit:
         cells = table.columns[unit]
         empty = missing_cells(cells, encoding.missing, encoding.decimal)
-        values = np.where(empty, 1.0, parse_numbers(cells, encoding.decimal))
+        none = 0.0 if encoding.target.log_unit else 1.0
+        values = np.where(empty, none, parse_numbers(cells, encoding.decimal))
         contents = "numbers" if np.isfinite(values).any() else "no numbers"
         column = Column(
             unit, "number", contents, empty, np.array(cells, dtype=object), values=values
@@ -313,8 +335,12 @@ def _new_part(encoding: Encoding, table: CsvTable) -> Part:
         if unread.any():
             row, cell = table.rows[unread][0], cells[int(np.flatnonzero(unread)[0])]
             problems.append(f'row {row}, column {unit}: "{cell}" is not a number; correct the cell')
-        problems += unit_problems(table, column, encoding.target.kind)
-        unit_notes = [f"{unit} is empty: 1 taken" if gap else "" for gap in empty]
+        if encoding.target.log_unit:
+            problems += offset_problems(table, column)
+        else:
+            problems += unit_problems(table, column, encoding.target.kind)
+        values = encoding.target.unit_values(column)
+        unit_notes = [f"{unit} is empty: {none:g} taken" if gap else "" for gap in empty]
     problems = [f"{table.path.name}: {line}" for line in problems]
     try:
         part = _part(encoding, table, None, values)

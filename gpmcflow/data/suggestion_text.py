@@ -8,7 +8,13 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from gpmcflow.data.column_uses import dropped_done, input_done, unit_done, unit_found
+from gpmcflow.data.column_uses import (
+    WEIGHTS_DONE,
+    dropped_done,
+    input_done,
+    unit_done,
+    unit_found,
+)
 from gpmcflow.data.columns import Column, as_argument, name_words, yaml_text
 from gpmcflow.data.grades import listed_grades
 from gpmcflow.data.large_models import MANY_ROWS, STRAIGHT, WIDTHS, LargeModels
@@ -253,8 +259,11 @@ def _file_marks(suggestion: Suggestion) -> list[str]:
 
 def _units(suggestion: Suggestion) -> list[str]:
     settings, target = suggestion.settings, suggestion.target
+    weights = (
+        [f"  weights: {yaml_text(settings.weights)}   # {WEIGHTS_DONE}"] if settings.weights else []
+    )
     if settings.unit is None:
-        return []
+        return weights
     if target.kind == "survival":
         column = suggestion.columns[settings.event]
         ends = column.labels == target.positive
@@ -263,10 +272,14 @@ def _units(suggestion: Suggestion) -> list[str]:
             f"  event: {yaml_text(settings.event)}   # says which times had ended",
             f"  event_value: {yaml_text(target.positive)}   # the end was seen ({int(ends.sum())} rows); "
             f"{target.negative}: it had not ended yet ({others} rows); change it if that is wrong",
+            *weights,
         ]
-    key = "exposure" if settings.exposure else "trials"
+    key = next(key for key in ("exposure", "trials", "offset") if getattr(settings, key))
     words = unit_done(settings.unit, target)
-    return [f"  {key}: {yaml_text(settings.unit)}   # {words}; take it out if that is wrong"]
+    return [
+        f"  {key}: {yaml_text(settings.unit)}   # {words}; take it out if that is wrong",
+        *weights,
+    ]
 
 
 def _column_lines(suggestion: Suggestion) -> list[str]:
@@ -278,6 +291,8 @@ def _column_lines(suggestion: Suggestion) -> list[str]:
             continue
         if use == "unit":
             contents, done = unit_found(column), unit_done(name, suggestion.target)
+        elif use == "weights":
+            contents, done = unit_found(column), WEIGHTS_DONE
         elif use == "input":
             done = input_done(column, suggestion.settings).replace("“missing”", f'"{name} missing"')
             if suggestion.areas is not None and name == suggestion.areas.column:

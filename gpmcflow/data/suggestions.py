@@ -30,7 +30,7 @@ from gpmcflow.data.grades import grade_order
 from gpmcflow.data.known_files import MAP, NamedLevels, read_known
 from gpmcflow.data.large_models import LargeModels
 from gpmcflow.data.outcome_kinds import KINDS
-from gpmcflow.data.own_settings import TableSettings, text_of, unknown
+from gpmcflow.data.own_settings import TableSettings, column_problems, text_of, unknown
 from gpmcflow.data.own_table import read_table
 from gpmcflow.data.roles import (
     Reading,
@@ -51,7 +51,13 @@ from gpmcflow.data.roles import (
 )
 from gpmcflow.data.seasons import Season, find_season
 from gpmcflow.data.suggestion_text import config_text, models_of, zeros_like
-from gpmcflow.data.target import Target, code_target, ended
+from gpmcflow.data.target import (
+    Target,
+    code_target,
+    ended,
+    offset_problems,
+    weight_problems,
+)
 from gpmcflow.data.zeros import excess_zeros
 from gpmcflow.errors import InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
@@ -121,14 +127,14 @@ class Suggestion:
                 use = "groups"
             elif use == "input":
                 use = {"category": "categories", "date": "dates"}.get(column.kind, "numbers")
-            elif use not in ("target", "unit"):
+            elif use not in ("target", "unit", "weights"):
                 use = "dropped"
             by_use.setdefault(use, []).append(self._short(column, use))
         lines = [_wrapped("outcome", f"{self.target.name} ({self.outcome_counts})")]
-        unit = self.target.own.unit or "exposure"
+        unit = "offset" if self.target.log_unit else self.target.own.unit or "exposure"
         labels = {
-            "place": "place", "unit": unit, "numbers": "numbers", "categories": "categories",
-            "dates": "dates", "groups": "groups", "dropped": "dropped",
+            "place": "place", "unit": unit, "weights": "weights", "numbers": "numbers",
+            "categories": "categories", "dates": "dates", "groups": "groups", "dropped": "dropped",
         }  # fmt: skip
         for use, label in labels.items():
             if use in by_use:
@@ -175,13 +181,16 @@ def suggest(
     positive: Any = None,
     area_map: str | None = None,
     neighbours: str | None = None,
+    offset: str | None = None,
+    weights: str | None = None,
 ) -> Suggestion:
     """Return what to do with a CSV file whose column `target` is to be predicted.
 
     Separator, decimal mark and words for "no value" are found from the cells; the kind of outcome, groups,
     codes, exposure, trials, a place and a season by names and patterns of columns. `positive` is the value of
     the target that counts as 1; `area_map` and `neighbours` are paths of a GeoJSON file and of pairs of
-    neighbours, whose areas are the levels of the column that has most of their names. Raises
+    neighbours, whose areas are the levels of the column that has most of their names; `offset` and `weights`
+    are columns that nothing tells by themselves, see `TableSettings`. Raises
     InputErrors with all that keeps the file from being used; single bad cells are listed in the suggestion.
     """
     path = user_path(path)
@@ -199,7 +208,11 @@ def suggest(
         missing=missing,
         separator=separator,
         decimal=decimal,
+        offset=offset,
+        weights=weights,
     )
+    if problems := column_problems(settings, table.columns, "data"):
+        raise InputErrors(problems)
     settings, reading, dropped = _roles(columns, settings)
     area = _areas(table, settings, area_map, neighbours)
     if area is not None:
@@ -211,6 +224,8 @@ def suggest(
     numbers = columns[target].values is not None
     bad_cells = list(columns[target].problems) if numbers else []
     problems = [line for line in problems if line not in bad_cells]
+    problems += offset_problems(table, columns[offset]) if offset else []
+    problems += weight_problems(table, columns[weights]) if weights else []
     if problems:
         raise InputErrors(problems)
     if coded.kind == "binary":
@@ -232,10 +247,9 @@ def suggest(
         columns, explaining, settings, season,
         n_rows=len(table.rows), kind=coded.kind, areas=area and (area.column, area.graph),
     )  # fmt: skip
-    exposure = columns.get(settings.exposure or "")
-    zeros = None
+    exposure, zeros = np.ones(len(outcome)), None
     if coded.kind == "counts":
-        unit = np.ones(len(outcome)) if exposure is None else exposure.values
+        unit = exposure = coded.unit_values(columns[coded.unit]) if coded.unit else exposure
         known = np.isfinite(outcome) & np.isfinite(unit) & (unit > 0)
         zeros = excess_zeros(outcome[known], unit[known])
         if zeros is not None:
@@ -373,7 +387,8 @@ def _roles(
 ) -> tuple[TableSettings, Reading, dict[str, str]]:
     """Return the settings with what the columns mean, the kind of outcome, and why columns are dropped."""
     target = columns[settings.target]
-    others = {name: column for name, column in columns.items() if name != target.name}
+    stated = (target.name, settings.offset, settings.weights)
+    others = {name: column for name, column in columns.items() if name not in stated}
     numbers = [
         column
         for column in others.values()
@@ -385,8 +400,11 @@ def _roles(
     numbers = [column for column in numbers if column.name not in places]
     positive = settings.positive
     reading = read_outcome(target, others, trials=None)
+    if settings.offset:
+        reading = Reading("counts", "counts")
     trials = exposure = None
-    tries = reading.kind == "counts" or (reading.model != "binary" and may_be_successes(target))
+    successes = reading.model != "binary" and may_be_successes(target)
+    tries = not settings.offset and (reading.kind == "counts" or successes)
     if tries and positive is None and not target.problems:
         trials = find_trials(target, numbers)
         counted = reading.kind == "counts" and not trials
@@ -429,7 +447,11 @@ def _roles(
     usable = [name for name in free if columns[name].kind != "text"]
     drop |= find_row_numbers(columns, usable)
     counts = [name for name in usable if columns[name].kind in ("number", "whole")]
-    if reading.kind == "counts" and (pair := find_rate(columns, counts, target)):
+    if (
+        reading.kind == "counts"
+        and not settings.offset
+        and (pair := find_rate(columns, counts, target))
+    ):
         exposure = pair[0]
         settings = replace(settings, exposure=exposure)
     usable = [name for name in usable if name != exposure]
@@ -467,11 +489,10 @@ def _held_out_groups(columns: dict[str, Column], groups: Sequence[str]) -> str |
     return most if most and sizes[most] >= MANY_NAMES else None
 
 
-def _likelihood(kind: str, outcome: np.ndarray, exposure: Column | None) -> str:
+def _likelihood(kind: str, outcome: np.ndarray, unit: np.ndarray) -> str:
     """Name of the likelihood: of counts that vary more than Poisson's do, the negative binomial one."""
     if kind != "counts":
         return KINDS[kind].likelihoods[0]
-    unit = np.ones(len(outcome)) if exposure is None else exposure.values
     known = np.isfinite(outcome) & np.isfinite(unit)
     expected = unit[known] * outcome[known].sum() / unit[known].sum()
     dispersion = ((outcome[known] - expected) ** 2 / np.maximum(expected, 1e-300)).mean()

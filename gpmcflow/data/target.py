@@ -21,6 +21,8 @@ END_WORDS = {
     "progression", "churned", "left", "broken", "observed", "uncensored",
 }  # fmt: skip
 SHOWN_CLASSES = 6
+LARGEST_OFFSET = 500  # of a log: its exponential is a number
+MOST_REPEATED = 10_000_000  # rows that weights stand for, as memory goes
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,8 @@ class Target:
     their place 1, 2, .. in `levels`, and `positive` and `negative` are words for those from `split` on, and
     those below; so of "classes", whose `positive` is the one at `split`, which pictures are of; else y is
     (value - `shift`) / `scale`, without a shift where the scale is a geometric mean. `unit` names the
-    column of exposures, trials or events; of times `positive` is the value there where the end was seen.
+    column of exposures, trials or events, with `log_unit` of logs of exposures; of times `positive` is the
+    value there where the end was seen.
     """
 
     name: str
@@ -39,6 +42,7 @@ class Target:
     positive: str | None = None
     negative: str | None = None
     unit: str | None = None
+    log_unit: bool = False
     shift: float = 0.0
     scale: float = 1.0
     levels: tuple[str, ...] = ()
@@ -80,7 +84,10 @@ class Target:
         return (outcome - self.shift) / self.scale
 
     def unit_values(self, unit: Column) -> np.ndarray:
-        """Exposures or trials as they are; of events 1 where the end was seen, else 0. NaN where missing."""
+        """Exposures or trials as they are, of offsets their exponentials; of events 1 where the end was seen,
+        else 0. NaN where missing."""
+        if self.log_unit:
+            return np.exp(unit.values)
         if self.kind != "survival":
             return unit.values
         return np.where(unit.missing, np.nan, unit.labels == self.positive)
@@ -95,7 +102,7 @@ def guess_kind(target: Column, settings: TableSettings) -> str:
         return settings.outcome
     if settings.trials:
         return "binomial"
-    if settings.exposure:
+    if settings.exposure or settings.offset:
         return "counts"
     if settings.event:
         return "survival"
@@ -119,7 +126,10 @@ def code_target(
     The values are 1 and 0 for a binary target, and 1, 2, .. for grades from low to high.
     """
     column = columns[settings.target]
-    target = Target(column.name, guess_kind(column, settings), unit=settings.unit)
+    kind, logs = guess_kind(column, settings), settings.unit == settings.offset
+    target = Target(
+        column.name, kind, unit=settings.unit, log_unit=settings.unit is not None and logs
+    )
     values = np.full(len(table.rows), np.nan)
     problems = _unit_of_wrong_kind(target.kind, settings, columns, where)
     if column.kind in ("empty", "constant"):
@@ -225,6 +235,46 @@ def unit_problems(
                     )
                 )
     return problems
+
+
+def offset_problems(table: CsvTable, offset: Column) -> list[str]:
+    """Return what is wrong with logs of exposures, where they are filled in."""
+    if offset.values is None or offset.kind in ("empty", "date"):
+        return [
+            f"column {offset.name}: found {offset.contents}; numbers, logs of exposures, are needed"
+        ]
+    far = np.abs(offset.values) > LARGEST_OFFSET
+    says = (
+        f"offsets from -{LARGEST_OFFSET} to {LARGEST_OFFSET} are allowed, as they are logs; correct the "
+        f"cell, or write exposure: {yaml_text(offset.name)}"
+    )
+    found = (
+        [row_problem(table, offset.name, far, lambda cell: f'"{cell}"; {says}')]
+        if far.any()
+        else []
+    )
+    return [*offset.problems, *found]
+
+
+def weight_problems(table: CsvTable, weights: Column) -> list[str]:
+    """Return what is wrong with weights, where they are filled in."""
+    allowed = "whole numbers from 0, how many equal rows each row stands for"
+    if weights.values is None or weights.kind in ("empty", "date"):
+        return [f"column {weights.name}: found {weights.contents}; {allowed}, are needed"]
+    values = weights.values
+    bad = np.isfinite(values) & ((values < 0) | (values != np.floor(values)))
+    if bad.any():
+        says = f"{allowed}, are allowed; correct the cell or empty it"
+        return [
+            *weights.problems,
+            row_problem(table, weights.name, bad, lambda cell: f'"{cell}"; {says}'),
+        ]
+    if (total := np.nansum(values)) > MOST_REPEATED:
+        return [
+            f"column {weights.name}: the weights sum to {total:.4g} rows; up to {MOST_REPEATED:,} are "
+            "allowed, as a row of weight 3 is three rows"
+        ]
+    return list(weights.problems)
 
 
 def idle_rows(unit: Column, outcome: np.ndarray) -> np.ndarray:
@@ -361,6 +411,11 @@ def _unit_of_wrong_kind(
         for own in KINDS.values()
         if own.unit and getattr(settings, own.unit) and own.name != kind
     ]
+    if settings.offset and kind != "counts":
+        problems.append(
+            f"{where}.offset: the outcome is {kind}, and only counts have an offset, the log of an exposure; "
+            "leave it out or write outcome: counts"
+        )
     if settings.levels and not KINDS[kind].leveled:
         problems.append(
             f"{where}.levels: the outcome is {kind}, and only grades and classes have levels; leave them out "

@@ -16,6 +16,7 @@ from gpmcflow.covariances.expressions import Covariance, Sum
 from gpmcflow.covariances.inputs import Inputs, inputs_of, table_of
 from gpmcflow.covariances.leaves import Constant, White
 from gpmcflow.covariances.text import parse_covariance
+from gpmcflow.data.target import MOST_REPEATED
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods import (
     LIKELIHOODS,
@@ -42,8 +43,6 @@ from gpmcflow.models.own_units import (
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
 log = logging.getLogger(__name__)
-
-MOST_REPEATED = 10_000_000  # rows, as memory goes
 
 
 class Statement(NamedTuple):

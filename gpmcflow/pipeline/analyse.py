@@ -187,6 +187,8 @@ def analyse(
     positive: str | None = None,
     area_map: str | Path | None = None,
     neighbours: str | Path | None = None,
+    offset: str | None = None,
+    weights: str | None = None,
     cores: int | None = None,
 ) -> AnalysisFolder:
     """Analyse a table: read it, fit the models, score them, and write the report.
@@ -215,6 +217,10 @@ def analyse(
         Paths of a GeoJSON file of areas and of a file with pairs of neighbours, as ``--map`` and
         ``--neighbours`` of ``gpmcflow new``: a column has the names of the areas, and in the suggested models
         these resemble their neighbours.
+    offset:
+        The column of logs of exposures, which are added to the log of expected counts.
+    weights:
+        The column of whole numbers that say how many equal rows each row stands for.
     cores:
         Jobs at a time; by default all cores.
 
@@ -261,7 +267,9 @@ def analyse(
         csv = Path(data).resolve()
     files = {"area_map": area_map, "neighbours": neighbours}
     stated = {key: str(Path(path).resolve()) for key, path in files.items() if path is not None}
-    suggestion = suggest(csv, target, positive=positive, **stated).moved(folder)
+    suggestion = suggest(
+        csv, target, positive=positive, offset=offset, weights=weights, **stated
+    ).moved(folder)
     text = suggestion.text(name, csv=os.path.relpath(csv, folder))
     _write_once(folder / f"{name}.yaml", text if models is None else _with_models(text, models))
     code = run(folder / f"{name}.yaml", cores, quick=quick)

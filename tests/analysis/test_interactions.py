@@ -168,3 +168,21 @@ def test_an_analysis_finds_the_pair_that_was_put_in(trial, tmp_path):
     assert own["difference_low"] < sign * 1.5 * span < own["difference_high"]
     assert own["chance"] < 0.01
     assert "Do columns act together?" in (analysis.folder / "report.html").read_text()
+
+
+@pytest.mark.parametrize("acts", [True, False])
+def test_two_numbers_are_shown_where_their_product_counts_and_not_where_they_add_up(tmp_path, acts):
+    """One term that both share, of x1 x2 and of x1 + x2."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"x1": rng.uniform(-1, 1, 100), "x2": rng.uniform(-1, 1, 100)})
+    effect = 2.0 * frame["x1"] * frame["x2"] if acts else frame["x1"] + frame["x2"]
+    frame["gain"] = effect + rng.normal(0, 0.2, 100)
+    models = {"surface": "squared_exponential(x1, x2)"}
+    analysis = gp.analyse(frame, "gain", models=models, quick=True, folder=tmp_path, cores=1)
+    (row,) = pd.read_csv(analysis.folder / "interactions.csv").to_dict("records")
+    page = (analysis.folder / "report.html").read_text()
+    assert ("Do columns act together?" in page) == acts
+    assert (row["chance"] < 0.01) == acts
+    spans = (row["high"] - row["low"]) * (row["by_high"] - row["by_low"])
+    truth = 2.0 * spans if acts else 0.0
+    assert row["difference_low"] < truth < row["difference_high"]

@@ -11,6 +11,7 @@ import pytest
 
 import gpmcflow as gp
 from gpmcflow.errors import InputErrors, StorageError
+from gpmcflow.pipeline.analyse import _with_models
 from gpmcflow.pipeline.new import new
 from gpmcflow.pipeline.predict import predict_file
 from gpmcflow.pipeline.run import run
@@ -80,9 +81,14 @@ def without_times(path: Path) -> bytes:
     return content
 
 
-@pytest.mark.parametrize("areas", [False, True])
-def test_a_file_gives_the_files_of_the_commands_byte_for_byte(areas, plots, tmp_path, monkeypatch):
+FEW = {"lines": "linear() + constant()"}
+
+
+@pytest.mark.parametrize("case", ["quick", "areas", "whole"])
+def test_a_file_gives_the_files_of_the_commands_byte_for_byte(case, plots, tmp_path, monkeypatch):
     """Config, draws, tables and pages, but for the seconds that jobs took, and notes on how they ran."""
+    areas, whole = case == "areas", case == "whole"
+    plots = plots.head(20) if whole else plots
     fields = [f"field {k}" for k in range(12)]
     table = plots.assign(field=np.repeat(fields, 5)) if areas else plots
     for name in ("shell", "python"):
@@ -93,28 +99,58 @@ def test_a_file_gives_the_files_of_the_commands_byte_for_byte(areas, plots, tmp_
     stated = {"neighbours": "pairs.csv"} if areas else {}
     monkeypatch.chdir(tmp_path / "shell")
     new("plots.csv", "harvest", **stated)
-    assert run("plots.yaml", quick=True) == 0
+    if whole:  # an answer by draws takes its time: one model of few rows
+        config = Path("plots.yaml")
+        config.write_text(_with_models(config.read_text(), FEW))
+    assert run("plots.yaml", quick=not whole) == 0
     monkeypatch.chdir(tmp_path)
     stated = {key: Path("python", path) for key, path in stated.items()}
-    made = gp.analyse(Path("python", "plots.csv"), "harvest", **stated)
+    models = FEW if whole else None
+    made = gp.analyse(
+        Path("python", "plots.csv"), "harvest", models=models, quick=not whole, **stated
+    )
     assert made.folder == tmp_path / "python" / "results" / "plots"
     shell, python = (
         {
             path.relative_to(folder): without_times(path)
             for path in sorted(folder.rglob("*"))
             if path.is_file()
-            and not path.name.startswith(".")
-            and path.suffix != ".log"
+            and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+            and path.suffix not in (".log", ".tsv")
             and path.suffixes != [".nc", ".json"]
-            and ".snakemake" not in path.parts
         }
         for folder in (tmp_path / "shell", tmp_path / "python")
     )
     assert shell.keys() == python.keys()
     kinds = {path.suffix for path in shell}
     assert kinds == {".csv", ".yaml", ".nc", ".json", ".html"}
-    assert ("areas.csv" in {path.name for path in shell}) == areas
+    names = {path.name for path in shell}
+    assert ("areas.csv" in names) == areas
+    assert ("posterior.nc" in names) == whole
     assert not [path for path in shell if shell[path] != python[path]]
+
+
+def test_an_offset_is_a_log_exposure_and_weights_are_rows_in_reports_and_predictions(tmp_path):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.uniform(20, 80, 40), "n": rng.integers(1, 3, 40)})
+    hours = rng.choice([1.0, 2.0, 8.0], 40)
+    table["seen"] = rng.poisson(hours * np.exp(table["age"] / 80))
+    new, made = pd.DataFrame({"age": [30.0, 60.0]}), {}
+    for name, of_new in (("log_hours", np.log([1.0, 4.0])), ("hours", [1.0, 4.0])):
+        own = table.assign(**{name: np.log(hours) if name == "log_hours" else hours})
+        stated = {"offset": name} if name == "log_hours" else {}
+        folder = tmp_path / name
+        analysis = gp.analyse(own, "seen", models=FEW, weights="n", folder=folder, **stated)
+        made[name] = analysis, analysis.predict(new.assign(**{name: of_new}))
+    (logs, by_logs), (plain, by_hours) = made.values()
+    pd.testing.assert_frame_equal(
+        logs.models.drop(columns="seconds"), plain.models.drop(columns="seconds")
+    )
+    np.testing.assert_allclose(by_logs["mean"], by_hours["mean"])
+    page = logs.report().path.read_text()
+    assert "with log hours as offset, with n as weights" in page
+    assert "where log hours is 0" in page
+    assert len(pd.read_csv(logs.folder / "rows.csv")) == 40
 
 
 def test_what_cannot_be_analysed_is_refused(plots, tmp_path):

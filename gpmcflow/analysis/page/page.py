@@ -105,9 +105,10 @@ def _file_line(analysis: Analysis) -> str:
     }.get(analysis.kind, analysis.target)
     if target.get("unit") and analysis.kind != "survival":
         unit = label(target["unit"])
-        outcome += (
-            f" out of {unit}" if analysis.kind == "binomial" else f", with {unit} as exposure"
-        )
+        role = "offset" if target.get("log_unit") else "exposure"
+        outcome += f" out of {unit}" if analysis.kind == "binomial" else f", with {unit} as {role}"
+    if info.get("weights"):
+        outcome += f", with {label(info['weights'])} as weights"
     parts = [info["csv"], words.rows(info["n_rows"]), f"outcome: {outcome}"]
     if info.get("quick"):
         parts.append("quick: approximations only")

@@ -135,11 +135,14 @@ class Analysis:
 
     @property
     def per(self) -> str:
-        """What a count is for: "per hour", of a column without a unit "per unit of hours", or nothing."""
+        """What a count is for: "per hour", of a column without a unit "per unit of hours", of an offset
+        "where log_hours is 0", or nothing."""
         target = self.info["target"]
         column, unit = target.get("unit"), target.get("unit_text")
         if unit or not column:
             return f"per {unit}" if unit else ""
+        if target.get("log_unit"):
+            return f"where {label(column)} is 0"
         if column.lower().startswith("expected"):  # a count, that of the same kind
             return "per expected one"
         return f"per unit of {label(column)}"
