@@ -82,7 +82,7 @@ def contrast(
     >>> top.probability.values
     array([1., 1.])
     >>> top[["low", "high"]].to_dataframe().round(1).to_numpy()
-    array([[1.8, 2.2],
+    array([[1.7, 2.1],
            [0.9, 1.3]])
     """
     require_kind("contrast", kind)
