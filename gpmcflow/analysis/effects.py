@@ -31,6 +31,10 @@ LEAST_SPREAD = (
     1e-4  # of a difference, in units of the levels' own: smaller ones are rounding errors
 )
 N_FLAT, N_BLOCKS = 20_000, 10  # draws of the largest difference about a flat curve, in blocks
+CLEAR_CHANCE, LIKELY_CHANCE = (
+    0.01,
+    0.05,
+)  # of what is seen, were there no effect: below, one is clear
 N_SEARCHED, RARE = 2_000, 0.01  # draws, and the chance at which pairs are set off against a trend
 MOST_COMPARED = 32  # values of a curve whose differences are looked at
 
@@ -270,14 +274,15 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
 
     The change is the difference of the ends of the usual range, of a rate or an amount their ratio. Where the
     average clearly turns within that range, it is from the turning point to the farther end, or to a second
-    turning point, in the order of the values. Of a category the ends are the most frequent level and the one
-    that differs from it most, of places those that one in ten lie below and above.
+    turning point, in the order of the values. The chance is that of the whole curve. Of a category the ends
+    are the most frequent level and the one that differs from it most, of places those that one in ten lie
+    below and above.
     """
     low, high = np.quantile(averages, [0.025, 0.975], axis=0)
     mean, scaled = np.median(averages, axis=0), on_link(averages, kind)
     ratios = KINDS[kind].ratios
     first, last = sweep.usual
-    seen, values = scaled, None
+    values = None
     if sweep.kind == "place":
         order = np.argsort(mean, kind="stable")
         first, last = (int(order[round(q * (len(order) - 1))]) for q in USUAL)
@@ -285,14 +290,14 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
         distance = np.log(mean / mean[0]) if ratios else mean - mean[0]
         last = int(np.argmax(np.abs(distance)))
     else:
-        seen, values = scaled[:, first : last + 1], sweep.values[first : last + 1]
+        values = sweep.values
         first, last = _turned(np.log(averages) if ratios else averages, first, last)
     ends = averages[:, first], averages[:, last]
     change = ends[1] / ends[0] if ratios else ends[1] - ends[0]
     if kind == "real" and sweep.kind == "category" and np.median(change) < 0.0:
         first, last, change = last, first, -change  # told from the lower end
     summary = (float(q) for q in np.quantile(change, [0.5, 0.025, 0.975]))
-    return Effect(mean, low, high, (first, last), tuple(summary), flat_chance(seen, values))
+    return Effect(mean, low, high, (first, last), tuple(summary), flat_chance(scaled, values))
 
 
 def flat_chance(draws: np.ndarray, values: np.ndarray | None = None) -> float:

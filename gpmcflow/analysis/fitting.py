@@ -18,6 +18,7 @@ from gpmcflow.analysis.convergence import (
 )
 from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
+from gpmcflow.analysis.together import N_SETTINGS, with_together
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate, integrates
 from gpmcflow.approximations.leave_one_out import (
@@ -122,6 +123,7 @@ def _answer_of_fit(
     if data.encoding.coordinates and not scores_alone:
         tree["reach"] = reach(model, thetas, data)
     if not scores_alone:
+        tree = with_together(tree, predictors(best, n_draws=1), len(thetas), places)
         tree = with_coefficients(tree, best, model, seed)
     if isinstance(best, IntegratedApproximation):
         tree["settings"] = xr.DataTree(best.to_dataset())
@@ -292,7 +294,11 @@ def _answer_of_draws(
     if data.encoding.coordinates and not scores_alone:
         theta, rows = _spread(model, draws)
         tree["reach"] = reach(model, theta[:, rows].reshape(-1, theta.shape[-1]), data)
-    return tree if scores_alone else with_coefficients(tree, draws, model, seed)
+    if scores_alone:
+        return tree
+    some = min(N_SETTINGS, n)
+    tree = with_together(tree, predictors(draws, model=model, n_draws=some), some, places)
+    return with_coefficients(tree, draws, model, seed)
 
 
 def _spread(model: GPModel, draws: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:

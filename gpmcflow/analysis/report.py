@@ -30,6 +30,7 @@ from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, choice_of, models_t
 from gpmcflow.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of, made_of
 from gpmcflow.analysis.summaries import Places
 from gpmcflow.analysis.survival_curves import curves_of
+from gpmcflow.analysis.together import together_table
 from gpmcflow.approximations.integrated import FEWEST
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.leaves import Periodic
@@ -220,6 +221,8 @@ def write_report(
     }
     written = {s.column: partial(tables.value_text, whole, s.column) for s in places.swept}
     made |= interaction_tables(answer, places.swept, whole, written)
+    if len(sets := together_table(answer, data.target.kind)):
+        made["together"] = sets
     evidences = {name: model.evidence for name, model in results.items() if model.evidence}
     if evidences:
         made["evidence"] = evidence_table(evidences, settings)

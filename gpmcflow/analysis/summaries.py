@@ -12,7 +12,7 @@ import xarray as xr
 from scipy.spatial import cKDTree
 
 from gpmcflow.analysis.areas import are_told_apart, area_summary, area_sweep
-from gpmcflow.analysis.classes import class_predictions
+from gpmcflow.analysis.classes import ClassPredictor, class_predictions
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.effects import (
     CodedInputs,
@@ -188,11 +188,7 @@ def describe(
                 probabilities.append(average_grades(predictor, X, len(sweep.values)))
         if k in drawn:
             linear = data.target.own.by_latents
-            likelihood = predictor.likelihood
-            own = replace(
-                predictor, likelihood=likelihood if linear else _without_units(likelihood)
-            )
-            own = with_response(own, data)
+            own = as_reported(predictor, data)
             if len(places.swept) > 1:
                 pairs = (
                     Pairs(own, model, places.swept, data, linear=linear) if pairs is None else pairs
@@ -270,6 +266,14 @@ def _blocks(cells: Sweep | None) -> list[Sweep]:
         cells._replace(values=cells.values[a:b], settings=cells.settings[a:b])
         for a, b in pairwise([*range(0, g, size), g])
     ]
+
+
+def as_reported(predictor: Predictor, data: Data) -> Predictor | ClassPredictor:
+    """The predictor of the response that the page reports, for one unit of exposure."""
+    likelihood = predictor.likelihood
+    if not data.target.own.by_latents:
+        likelihood = _without_units(likelihood)
+    return with_response(replace(predictor, likelihood=likelihood), data)
 
 
 def _without_units(likelihood: Likelihood) -> Likelihood:
