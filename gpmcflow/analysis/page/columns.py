@@ -118,6 +118,18 @@ def _parts(value: pd.Series, name: str | None) -> tuple[np.ndarray, list[str], n
     return months % 12, _MONTHS, months // 12
 
 
+def season_ends(analysis: Analysis, column: str) -> str:
+    """``January to July``: where in the cycle the ends of a change lie; nothing without such names."""
+    if not season_of(analysis, column):
+        return ""
+    row = analysis["relevance"].set_index("column").loc[column]
+    found = _parts(pd.Series([row["low"], row["high"]]), analysis.info["season"]["name"])
+    if found is None:
+        return ""
+    part, labels, _ = found
+    return " to ".join(labels[k].split(" ", 1)[1] for k in part)
+
+
 def level(curve: pd.DataFrame, *, last: bool) -> pd.Series:
     """Mean of a curve over its first or its last whole year, with its interval."""
     value = positions(curve["value"])

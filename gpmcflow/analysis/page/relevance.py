@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page.columns import season_ends
 from gpmcflow.analysis.page.html import Head, Section, figure, join, link, paragraph, quiet, table
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import (
@@ -45,7 +46,7 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
     shared = {column for own in sets if own.alike for column in own.columns}
     cells = [
         [
-            *(shift.name, ends(shift, analysis), _change(analysis, shift)),
+            *(shift.name, _ends(shift, analysis), _change(analysis, shift)),
             *(_state(shift, shared), _chance(shift)),
         ]
         for shift in shifts[:_MOST_ROWS]
@@ -122,6 +123,11 @@ def _change_head(analysis: Analysis) -> str:
         return "factor (95 % interval)"
     unit = error_unit(analysis).strip()
     return f"change{f' in {unit}' if unit else ''} (95 % interval)"
+
+
+def _ends(shift: Change, analysis: Analysis) -> str:
+    """``57 to 131 kg``; of a column with a season ``January to July``."""
+    return season_ends(analysis, shift.column) or ends(shift, analysis)
 
 
 def _state(shift: Change, shared: set[str]) -> str:
