@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 from gpmcflow.analysis.classes import ClassPredictor
 from gpmcflow.analysis.data import Data
+from gpmcflow.analysis.seasons import times_in_cycles
 from gpmcflow.approximations.conditional import Predictor, root_of
 from gpmcflow.data.codes import CategoryCode
 from gpmcflow.data.outcome_kinds import KINDS
@@ -98,10 +99,12 @@ class Effect(NamedTuple):
     chance: float  #: of so large a difference, or so steady a trend, of a flat curve: `flat_chance`
 
 
-def sweeps(data: Data, rng: np.random.Generator) -> list[Sweep]:
+def sweeps(
+    data: Data, rng: np.random.Generator, season: dict[str, Any] | None = None
+) -> list[Sweep]:
     """A sweep of every column that inputs are made of, over the same random learning rows.
 
-    Two coordinates are one, `place`.
+    Two coordinates are one, `place`. A column with a season is set to the parts of some of its cycles.
     """
     X, columns = data.learning.X, data.encoding.explaining
     places = list(data.encoding.coordinates)
@@ -114,7 +117,12 @@ def sweeps(data: Data, rng: np.random.Generator) -> list[Sweep]:
     if set(columns) == set(places) and columns and not grouped:
         return [_place_sweep(data, X.iloc[chosen[:1]], N_PLACES_ALONE)]
     rows = X.iloc[chosen]
-    kept = [_sweep(data, column, rows, N_POINTS) for column in columns if column not in places]
+    times = times_in_cycles(data, season) if season else np.empty(0)
+    kept = [
+        _sweep(data, column, rows, N_POINTS, times if season and column == season["column"] else ())
+        for column in columns
+        if column not in places
+    ]
     return [*kept, _place_sweep(data, rows, N_PLACES)] if places else kept
 
 
@@ -141,7 +149,9 @@ def place_sweep(data: Data, rows: pd.DataFrame, places: np.ndarray) -> Sweep:
     return Sweep(", ".join(names), "place", values, (0, 0), rows, settings)
 
 
-def _sweep(data: Data, column: str, rows: pd.DataFrame, n_points: int) -> Sweep:
+def _sweep(
+    data: Data, column: str, rows: pd.DataFrame, n_points: int, times: Sequence[float] = ()
+) -> Sweep:
     encoding = data.encoding
     code, names = encoding.code(column), encoding.inputs_of(column)
     if isinstance(code, CategoryCode):
@@ -154,7 +164,9 @@ def _sweep(data: Data, column: str, rows: pd.DataFrame, n_points: int) -> Sweep:
             seen = seen[data.learning.X[f"{column} missing"].to_numpy() == 0.0]
         different = np.unique(seen)
         ends = np.quantile(seen, USUAL, method="nearest")
-        if len(different) <= FEW_VALUES:
+        if len(times):
+            points = np.asarray(times)
+        elif len(different) <= FEW_VALUES:
             points = different
         else:
             low, high = np.quantile(seen, SHOWN)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -76,15 +77,20 @@ class Places:
     areas: Sweep | None = None  #: areas of a map or a graph
 
     @classmethod
-    def of(cls, data: Data, rng: np.random.Generator) -> Places:
-        """Places of a data set: a map if it has coordinates, a curve of its one column of numbers or days."""
-        return cls._of(data, rng).with_areas()
+    def of(
+        cls, data: Data, rng: np.random.Generator, season: dict[str, Any] | None = None
+    ) -> Places:
+        """Places of a data set: a map if it has coordinates, a curve of its one column of numbers or days.
+
+        A column with a season, `season_of` a model, is looked at in parts of its cycles.
+        """
+        return cls._of(data, rng, season).with_areas()
 
     @classmethod
-    def _of(cls, data: Data, rng: np.random.Generator) -> Places:
+    def _of(cls, data: Data, rng: np.random.Generator, season: dict[str, Any] | None) -> Places:
         coordinates = list(data.encoding.coordinates)
         columns = [column for column in data.encoding.explaining if column not in coordinates]
-        kept = sweeps(data, rng)
+        kept = sweeps(data, rng, season)
         grouped = bool(data.encoding.groups)
         if coordinates and (columns or grouped):
             X = data.learning.X
