@@ -640,7 +640,7 @@ def test_columns_that_matter_together_are_told_in_all_sections(finished):
     assert "From low to high values" not in answer  # ward has none
     relevance = section_of(page, "relevance")
     assert relevance.count("| only together | 30 % |") == 3
-    assert f"{three} together" in relevance
+    assert "creatinine and two more together" in relevance
     assert "| clear | 0.1 % |" in relevance
     assert f"{three} share an effect" in section_of(page, "coefficients")
     together_of(folder, (["creatinine", "bmi", "age"], True, 1e-3))

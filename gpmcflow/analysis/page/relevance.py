@@ -136,9 +136,11 @@ def _state(shift: Change, shared: set[str]) -> str:
 
 
 def _set_name(own: Together, n: int) -> str:
-    """``a, b and c together``, ``all others together``."""
+    """``a and b together``, ``a and two more together``, ``all others together``; the answer has all."""
     if own.alike:
-        return words.series([label(column) for column in own.columns]) + " together"
+        first, *more = map(label, own.columns)
+        rest = more[0] if len(more) == 1 else f"{words.count(len(more))} more"
+        return f"{first} and {rest} together"
     return "all together" if len(own.columns) == n else "all others together"
 
 
