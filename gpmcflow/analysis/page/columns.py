@@ -191,7 +191,7 @@ def columns_answer(analysis: Analysis) -> Markup:
         [s for s in shifts if s.state == state] for state in (CLEAR, LIKELY, WEAK)
     )
     sets = together(analysis)
-    found = bool(clear or likely or sets)
+    found = bool(clear or sets)
     doubt: Markup | str = ""
     if against_base(analysis) == "unsure":  # an effect may be seen for all that
         text = (
