@@ -48,13 +48,14 @@ class Baseline(NamedTuple):
 
 
 def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
-    """The base rate, and a regression on all inputs, both fitted to the learning rows.
+    """The base rate, and a regression on all inputs but those of groups, both fitted to the learning rows.
 
     Their response is that of the ``likelihood``, by maximum likelihood: negative binomial, Student-t, gamma,
     or the law of times. Positive outcomes are regressed on the log scale, all densities are of the outcome
     itself.
     """
-    kind, learning = data.target.kind, data.learning
+    kind, learning = data.target.kind, without_groups(data.learning, data)
+    rows = without_groups(rows, data)
     weight = np.ones(len(learning.y)) if learning.unit is None else learning.unit
     unit = np.ones(len(rows.row)) if rows.unit is None else rows.unit
     outcome, X, X_new = learning.outcome, learning.X.to_numpy(), rows.X.to_numpy()
@@ -80,7 +81,7 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     same = outcome.sum() == 0 or (kind != "counts" and np.array_equal(outcome, weight))
     if likelihood in ("negative_binomial", "zero_inflated") and not same:
         return _overdispersed(learning, rows, weight, unit)
-    if same:  # nothing to learn from, and no regression
+    if same or not X.shape[1]:  # nothing to learn from, and no regression
         rate = np.full(len(X_new), base)
     elif kind == "counts":
         from sklearn.linear_model import PoissonRegressor
@@ -113,6 +114,12 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
         baseline(SIMPLE[kind], "simple", rate),
         baseline("base rate", "base", base_rate),
     ]
+
+
+def without_groups(rows: Rows, data: Data) -> Rows:
+    """The rows without the inputs of groups, whose numbers only name their levels."""
+    names = [name for column in data.encoding.groups for name in data.encoding.inputs_of(column)]
+    return rows._replace(X=rows.X.drop(columns=names))
 
 
 def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
@@ -366,13 +373,14 @@ def _maximum(
 def separated(data: Data) -> str | None:
     """A column that tells the classes of the learning rows apart without error; "" if all together do.
 
-    All together: by a plane in the inputs, of which there are at most a quarter as many as rows.
+    All together: by a plane in the inputs, of which there are at most a quarter as many as rows. Groups do
+    not count: the numbers of their levels have no order.
     """
-    X, positive = data.learning.X, data.learning.outcome > 0.5
+    X, positive = without_groups(data.learning, data).X, data.learning.outcome > 0.5
     if data.target.kind != "binary" or positive.all() or not positive.any():
         return None
     for code in data.encoding.codes:
-        for values in (X[name].to_numpy() for name in code.inputs):
+        for values in (X[name].to_numpy() for name in code.inputs if name in X):
             yes, no = values[positive], values[~positive]
             if yes.min() > no.max() or yes.max() < no.min():
                 return code.column

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ from scipy.special import expit, logit
 
 from gpmcflow.analysis.classes import ClassPredictor
 from gpmcflow.analysis.data import Data
+from gpmcflow.analysis.seasons import times_in_cycles
 from gpmcflow.approximations.conditional import Predictor, root_of
 from gpmcflow.data.codes import CategoryCode
 from gpmcflow.data.outcome_kinds import KINDS
@@ -31,6 +32,10 @@ LEAST_SPREAD = (
     1e-4  # of a difference, in units of the levels' own: smaller ones are rounding errors
 )
 N_FLAT, N_BLOCKS = 20_000, 10  # draws of the largest difference about a flat curve, in blocks
+CLEAR_CHANCE, LIKELY_CHANCE = (
+    0.01,
+    0.05,
+)  # of what is seen, were there no effect: below, one is clear
 N_SEARCHED, RARE = 2_000, 0.01  # draws, and the chance at which pairs are set off against a trend
 MOST_COMPARED = 32  # values of a curve whose differences are looked at
 
@@ -94,10 +99,12 @@ class Effect(NamedTuple):
     chance: float  #: of so large a difference, or so steady a trend, of a flat curve: `flat_chance`
 
 
-def sweeps(data: Data, rng: np.random.Generator) -> list[Sweep]:
+def sweeps(
+    data: Data, rng: np.random.Generator, season: dict[str, Any] | None = None
+) -> list[Sweep]:
     """A sweep of every column that inputs are made of, over the same random learning rows.
 
-    Two coordinates are one, `place`.
+    Two coordinates are one, `place`. A column with a season is set to the parts of some of its cycles.
     """
     X, columns = data.learning.X, data.encoding.explaining
     places = list(data.encoding.coordinates)
@@ -110,7 +117,12 @@ def sweeps(data: Data, rng: np.random.Generator) -> list[Sweep]:
     if set(columns) == set(places) and columns and not grouped:
         return [_place_sweep(data, X.iloc[chosen[:1]], N_PLACES_ALONE)]
     rows = X.iloc[chosen]
-    kept = [_sweep(data, column, rows, N_POINTS) for column in columns if column not in places]
+    times = times_in_cycles(data, season) if season else np.empty(0)
+    kept = [
+        _sweep(data, column, rows, N_POINTS, times if season and column == season["column"] else ())
+        for column in columns
+        if column not in places
+    ]
     return [*kept, _place_sweep(data, rows, N_PLACES)] if places else kept
 
 
@@ -137,7 +149,9 @@ def place_sweep(data: Data, rows: pd.DataFrame, places: np.ndarray) -> Sweep:
     return Sweep(", ".join(names), "place", values, (0, 0), rows, settings)
 
 
-def _sweep(data: Data, column: str, rows: pd.DataFrame, n_points: int) -> Sweep:
+def _sweep(
+    data: Data, column: str, rows: pd.DataFrame, n_points: int, times: Sequence[float] = ()
+) -> Sweep:
     encoding = data.encoding
     code, names = encoding.code(column), encoding.inputs_of(column)
     if isinstance(code, CategoryCode):
@@ -150,7 +164,9 @@ def _sweep(data: Data, column: str, rows: pd.DataFrame, n_points: int) -> Sweep:
             seen = seen[data.learning.X[f"{column} missing"].to_numpy() == 0.0]
         different = np.unique(seen)
         ends = np.quantile(seen, USUAL, method="nearest")
-        if len(different) <= FEW_VALUES:
+        if len(times):
+            points = np.asarray(times)
+        elif len(different) <= FEW_VALUES:
             points = different
         else:
             low, high = np.quantile(seen, SHOWN)
@@ -270,14 +286,15 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
 
     The change is the difference of the ends of the usual range, of a rate or an amount their ratio. Where the
     average clearly turns within that range, it is from the turning point to the farther end, or to a second
-    turning point, in the order of the values. Of a category the ends are the most frequent level and the one
-    that differs from it most, of places those that one in ten lie below and above.
+    turning point, in the order of the values. The chance is that of the whole curve. Of a category the ends
+    are the most frequent level and the one that differs from it most, of places those that one in ten lie
+    below and above.
     """
     low, high = np.quantile(averages, [0.025, 0.975], axis=0)
     mean, scaled = np.median(averages, axis=0), on_link(averages, kind)
     ratios = KINDS[kind].ratios
     first, last = sweep.usual
-    seen, values = scaled, None
+    values = None
     if sweep.kind == "place":
         order = np.argsort(mean, kind="stable")
         first, last = (int(order[round(q * (len(order) - 1))]) for q in USUAL)
@@ -285,14 +302,14 @@ def effect(sweep: Sweep, averages: np.ndarray, kind: str) -> Effect:
         distance = np.log(mean / mean[0]) if ratios else mean - mean[0]
         last = int(np.argmax(np.abs(distance)))
     else:
-        seen, values = scaled[:, first : last + 1], sweep.values[first : last + 1]
+        values = sweep.values
         first, last = _turned(np.log(averages) if ratios else averages, first, last)
     ends = averages[:, first], averages[:, last]
     change = ends[1] / ends[0] if ratios else ends[1] - ends[0]
     if kind == "real" and sweep.kind == "category" and np.median(change) < 0.0:
         first, last, change = last, first, -change  # told from the lower end
     summary = (float(q) for q in np.quantile(change, [0.5, 0.025, 0.975]))
-    return Effect(mean, low, high, (first, last), tuple(summary), flat_chance(seen, values))
+    return Effect(mean, low, high, (first, last), tuple(summary), flat_chance(scaled, values))
 
 
 def flat_chance(draws: np.ndarray, values: np.ndarray | None = None) -> float:

@@ -17,7 +17,9 @@ from gpmcflow.analysis.convergence import (
     convergence,
 )
 from gpmcflow.analysis.data import Data
+from gpmcflow.analysis.seasons import season_of
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
+from gpmcflow.analysis.together import N_SETTINGS, with_together
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate, integrates
 from gpmcflow.approximations.leave_one_out import (
@@ -102,9 +104,11 @@ def _left_out(model: GPModel, best: Approximation | IntegratedApproximation) -> 
     return LeaveOneOut(density, np.zeros(len(density)), how(model))
 
 
-def _places(data: Data, seed: int, key: tuple) -> tuple[Places, np.random.Generator]:
+def _places(
+    model: GPModel, data: Data, seed: int, key: tuple
+) -> tuple[Places, np.random.Generator]:
     rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
-    return Places.of(data, rng), rng
+    return Places.of(data, rng, season_of(model, data)), rng
 
 
 def _answer_of_fit(
@@ -116,12 +120,13 @@ def _answer_of_fit(
     key: tuple,
 ) -> xr.DataTree:
     """Groups settings or maximum, those of `describe`, and reach."""
-    places, rng = _places(data, seed, key)
+    places, rng = _places(model, data, seed, key)
     thetas = best.theta if isinstance(best, IntegratedApproximation) else best.theta[None]
     tree = describe(predictors(best, n_draws=1), len(thetas), places.scored(scores_alone), rng)
     if data.encoding.coordinates and not scores_alone:
         tree["reach"] = reach(model, thetas, data)
     if not scores_alone:
+        tree = with_together(tree, predictors(best, n_draws=1), len(thetas), places)
         tree = with_coefficients(tree, best, model, seed)
     if isinstance(best, IntegratedApproximation):
         tree["settings"] = xr.DataTree(best.to_dataset())
@@ -287,12 +292,16 @@ def _answer_of_draws(
     """Groups of `describe`, and reach."""
     rng = chain_generators(seed, *key, "summary", chains=range(1)).generator(0)
     n_all = draws["posterior"].sizes["chain"] * draws["posterior"].sizes["draw"]
-    n, places = min(N_PREDICTED, n_all), _places(data, seed, key)[0].scored(scores_alone)
+    n, places = min(N_PREDICTED, n_all), _places(model, data, seed, key)[0].scored(scores_alone)
     tree = describe(predictors(draws, model=model, n_draws=n), n, places, rng)
     if data.encoding.coordinates and not scores_alone:
         theta, rows = _spread(model, draws)
         tree["reach"] = reach(model, theta[:, rows].reshape(-1, theta.shape[-1]), data)
-    return tree if scores_alone else with_coefficients(tree, draws, model, seed)
+    if scores_alone:
+        return tree
+    some = min(N_SETTINGS, n)
+    tree = with_together(tree, predictors(draws, model=model, n_draws=some), some, places)
+    return with_coefficients(tree, draws, model, seed)
 
 
 def _spread(model: GPModel, draws: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:

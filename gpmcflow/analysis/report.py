@@ -27,13 +27,14 @@ from gpmcflow.analysis.interactions import interaction_tables
 from gpmcflow.analysis.models import build_model, known_of, model_statement
 from gpmcflow.analysis.page.page import build_page
 from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, choice_of, models_table, score_kind
+from gpmcflow.analysis.seasons import named_season, season_of
 from gpmcflow.analysis.study import OPTIONAL_TABLES, final_kinds, kinds_of, made_of
 from gpmcflow.analysis.summaries import Places
 from gpmcflow.analysis.survival_curves import curves_of
+from gpmcflow.analysis.together import together_table
 from gpmcflow.approximations.integrated import FEWEST
 from gpmcflow.covariances.expressions import Covariance
-from gpmcflow.covariances.leaves import Periodic
-from gpmcflow.data.seasons import calendar_name, find_season
+from gpmcflow.data.seasons import find_season
 from gpmcflow.diagnostics.convergence import LEAST
 from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.execution import chain_generators
@@ -199,7 +200,9 @@ def write_report(
     if finals:  # all that the page answers is of the fit to all rows
         answer, whole, key = load_results(folder / "final.nc"), data.whole(), (*key, ALL_ROWS)
     rng = chain_generators(seed, *key, "quick", chains=range(1)).generator(0)
-    places = Places.of(whole, rng)
+    built = {m: build_model(settings, m, data, name) for m in results}
+    season = season_of(built[shown], whole)
+    places = Places.of(whole, rng, season)
     effects = tables.effects_of(answer, list(places.swept), data.target.kind)
     statements = {m: model_statement(settings, m, data.target.kind) for m in results}
     covariances = {
@@ -214,12 +217,12 @@ def write_report(
         "relevance": tables.relevance(effects, whole),
         "effects": tables.curves(effects, whole),
         "rug": tables.rug(tables.of_columns(effects)[: tables.N_CURVES], whole),
-        "hyperparameters": tables.hyperparameters(
-            {m: build_model(settings, m, data, name) for m in results}, results, data.encoding
-        ),
+        "hyperparameters": tables.hyperparameters(built, results, data.encoding),
     }
     written = {s.column: partial(tables.value_text, whole, s.column) for s in places.swept}
     made |= interaction_tables(answer, places.swept, whole, written)
+    if len(sets := together_table(answer, data.target.kind)):
+        made["together"] = sets
     evidences = {name: model.evidence for name, model in results.items() if model.evidence}
     if evidences:
         made["evidence"] = evidence_table(evidences, settings)
@@ -266,7 +269,7 @@ def write_report(
     facts = _facts(settings, data, whole, folder) | {
         "name": name,
         "leak": stored.attrs["leak"],
-        "season": season_of(covariances[shown], whole),
+        "season": season,
         "left_over": left_over(answer, whole),
         "checksum": stored.attrs["data_checksum"],
         "seed": seed,
@@ -368,22 +371,6 @@ def groups_scored(data: Data) -> list[dict[str, Any]]:
     return found
 
 
-def season_of(covariance: Covariance, data: Data) -> dict[str, Any] | None:
-    """Column, period and its name of the first periodic term with a stated period, None without one."""
-    for leaf in covariance.leaves():
-        if isinstance(leaf, Periodic) and isinstance(leaf.period, float):
-            columns = leaf.columns or data.encoding.explaining
-            return _season(data, str(columns[0]), leaf.period)
-    return None
-
-
-def _season(data: Data, column: str, period: float) -> dict[str, Any]:
-    code = data.encoding.code(column)
-    values = data.encoding.natural(column, data.learning.X[column].to_numpy())
-    name = calendar_name(period, values, code.kind == "date")
-    return {"column": column, "period": period, "name": name}
-
-
 def left_over(answer: xr.DataTree, data: Data) -> dict[str, Any] | None:
     """The season of what the shown model leaves unexplained, as `season_of`; None if nothing repeats."""
     if "fitted" not in answer:
@@ -398,7 +385,7 @@ def left_over(answer: xr.DataTree, data: Data) -> dict[str, Any] | None:
         values = data.encoding.natural(column, data.learning.X[column].to_numpy())
         code = data.encoding.code(column)
         if season := find_season(values + code.origin, rest, is_date=code.kind == "date"):
-            return _season(data, column, season.period)
+            return named_season(data, column, season.period)
     return None
 
 

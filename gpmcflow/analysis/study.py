@@ -192,7 +192,7 @@ TABLES = ("effects", "rug", "hyperparameters", "checks")
 OPTIONAL_TABLES = (
     *("evidence", "ladder", "predictions_test", "predictions_loo", "predictions_new"),
     *("map", "curve", "points", "reach", "survival", "grades"),
-    *("areas", "outlines", "coefficients", "interactions", "pairs"),
+    *("areas", "outlines", "coefficients", "interactions", "pairs", "together"),
 )
 REPORT = Stage(
     "analysis_report",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import xarray as xr
 from scipy.spatial import cKDTree
 
 from gpmcflow.analysis.areas import are_told_apart, area_summary, area_sweep
-from gpmcflow.analysis.classes import class_predictions
+from gpmcflow.analysis.classes import ClassPredictor, class_predictions
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.effects import (
     CodedInputs,
@@ -76,15 +77,20 @@ class Places:
     areas: Sweep | None = None  #: areas of a map or a graph
 
     @classmethod
-    def of(cls, data: Data, rng: np.random.Generator) -> Places:
-        """Places of a data set: a map if it has coordinates, a curve of its one column of numbers or days."""
-        return cls._of(data, rng).with_areas()
+    def of(
+        cls, data: Data, rng: np.random.Generator, season: dict[str, Any] | None = None
+    ) -> Places:
+        """Places of a data set: a map if it has coordinates, a curve of its one column of numbers or days.
+
+        A column with a season, `season_of` a model, is looked at in parts of its cycles.
+        """
+        return cls._of(data, rng, season).with_areas()
 
     @classmethod
-    def _of(cls, data: Data, rng: np.random.Generator) -> Places:
+    def _of(cls, data: Data, rng: np.random.Generator, season: dict[str, Any] | None) -> Places:
         coordinates = list(data.encoding.coordinates)
         columns = [column for column in data.encoding.explaining if column not in coordinates]
-        kept = sweeps(data, rng)
+        kept = sweeps(data, rng, season)
         grouped = bool(data.encoding.groups)
         if coordinates and (columns or grouped):
             X = data.learning.X
@@ -188,11 +194,7 @@ def describe(
                 probabilities.append(average_grades(predictor, X, len(sweep.values)))
         if k in drawn:
             linear = data.target.own.by_latents
-            likelihood = predictor.likelihood
-            own = replace(
-                predictor, likelihood=likelihood if linear else _without_units(likelihood)
-            )
-            own = with_response(own, data)
+            own = as_reported(predictor, data)
             if len(places.swept) > 1:
                 pairs = (
                     Pairs(own, model, places.swept, data, linear=linear) if pairs is None else pairs
@@ -270,6 +272,14 @@ def _blocks(cells: Sweep | None) -> list[Sweep]:
         cells._replace(values=cells.values[a:b], settings=cells.settings[a:b])
         for a, b in pairwise([*range(0, g, size), g])
     ]
+
+
+def as_reported(predictor: Predictor, data: Data) -> Predictor | ClassPredictor:
+    """The predictor of the response that the page reports, for one unit of exposure."""
+    likelihood = predictor.likelihood
+    if not data.target.own.by_latents:
+        likelihood = _without_units(likelihood)
+    return with_response(replace(predictor, likelihood=likelihood), data)
 
 
 def _without_units(likelihood: Likelihood) -> Likelihood:

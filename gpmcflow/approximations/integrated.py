@@ -62,7 +62,7 @@ from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.models.tempered import TemperedPath
 
-ROUND, ROUNDS = 100, 2  # draws of a mixture, and mixtures: the second is fitted to the first draws
+ROUND, ROUNDS = 100, 5  # draws of a mixture, and mixtures: each is fitted to the draws before
 LEAST_EFFECTIVE = 40.0  # draws, with which no more are made
 FEWEST, MOST = 25, 60  # settings that stand for all draws
 MOST_ROWS = 700  # up to which 200 fits take seconds
@@ -233,9 +233,10 @@ def integrate(model: GPModel) -> IntegratedApproximation:
 
     Modes of log Z(theta) + log p_h(theta) are climbed from where `maximise_evidence` begins; all of them are
     searched for in a regression of few rows. 100 draws of a mixture of Student-t densities there, with a
-    share of the prior, get weights; where fewer than 40 are effective, or their Pareto k is above 0.7, 100 of
-    the mixture refitted to them join, and all count with the weights of both mixtures together (Veach &
-    Guibas 1995). Pareto-smoothed weights are resampled to 25 to 60 settings of equal weight.
+    share of the prior, get weights; while fewer than 40 are effective, or their Pareto k is above 0.7, 100 of
+    the mixture refitted to them join, up to four times, and all count with the weights of all mixtures
+    together (Veach & Guibas 1995). Pareto-smoothed weights are resampled to 25 to 60 settings of equal
+    weight.
 
     Raises
     ------

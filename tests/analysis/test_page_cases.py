@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import numpy as np
@@ -9,6 +10,7 @@ import pandas as pd
 import pytest
 
 from gpmcflow.analysis.page import build_page
+from gpmcflow.storage import write_csv
 
 from .reading import edit, section_of, text_of
 
@@ -41,7 +43,7 @@ def test_an_effect_is_told_by_grades_and_its_chance_is_shown(finished):
     assert [relevance.count(f"| {grade} |") for grade in grades] == [1] * 4
     answer = section_of(page, "answer")
     assert "One of the eight columns clearly matters" in answer
-    assert "It is likely that" in answer
+    assert "it is likely that" in answer
     assert "weak sign" not in answer
     edit(folder, "relevance", lambda t: t.assign(chance=[0.034, *[0.5] * 7]))
     first = pd.read_csv(folder / "relevance.csv")["column"][0].replace("_", " ")
@@ -609,3 +611,96 @@ def test_levels_that_are_numbers_are_levels_and_days_have_their_own_ticks(finish
     assert ">90210<" in re.sub(r"\s", "", page)
     assert ">90210<" not in re.sub(r"\s", "", plain)  # a tick of a line is at a round number
     assert len(set(re.findall(r">\s*(0[34].\d\d)\s*<", page))) >= 3  # days, and no month alone
+
+
+def together_of(folder, *sets):
+    """Write the table of sets of columns: names, whether they go with each other, chance."""
+    rows = [(json.dumps(names), int(alike), 0.2, 0.1, 0.3, chance) for names, alike, chance in sets]
+    names = ["columns", "alike", "change", "change_low", "change_high", "chance"]
+    write_csv(pd.DataFrame(rows, columns=names), folder / "together.csv")
+
+
+def test_columns_that_matter_together_are_told_in_all_sections(finished):
+    """None is clear, three share an effect: headline, table and slopes agree."""
+    folder, info = finished("patients")
+    edit(folder, "relevance", lambda t: t.assign(chance=0.3))
+    names = [*pd.read_csv(folder / "relevance.csv")["column"]]
+    together_of(folder, (names[:3], True, 1e-3), (names, False, 0.2))
+    slopes = [(name, "slope", 0.1, 0.2, -0.3, 0.5) for name in names[:3]]
+    head = ["name", "kind", "mean", "sd", "low", "high"]
+    write_csv(pd.DataFrame(slopes, columns=head), folder / "coefficients.csv")
+    page = build_page(folder, info)
+    answer = section_of(page, "answer")
+    three = "creatinine, prior admissions and ward"
+    said = (
+        f"Together, {three} clearly matter for readmitted, but these rows do not clearly tell which"
+    )
+    assert said in answer
+    assert "no single one" not in answer
+    assert "From low to high values" not in answer  # ward has none
+    relevance = section_of(page, "relevance")
+    assert relevance.count("| only together | 30 % |") == 3
+    assert "creatinine and two more together" in relevance
+    assert "| clear | 0.1 % |" in relevance
+    assert f"{three} share an effect" in section_of(page, "coefficients")
+    together_of(folder, (["creatinine", "bmi", "age"], True, 1e-3))
+    answer = section_of(build_page(folder, info), "answer")
+    assert "From low to high values of them, the probability" in answer
+    assert "is 20 points higher (95 % interval 10 to 30), other things equal." in answer
+
+
+@pytest.mark.parametrize(
+    ("chance", "likely", "said"),
+    [
+        (0.005, [], "Together, the nine columns clearly matter for readmitted"),
+        (0.03, [], "Together, the nine columns are likely to matter for readmitted"),
+        (0.03, [0.004], "It is likely that creatinine matters."),
+        (0.2, [], "Together the columns predict readmitted better than the average"),
+    ],
+)
+def test_all_columns_matter_together_where_none_does_alone(finished, chance, likely, said):
+    folder, info = finished("patients")
+    chances = [*likely, *[0.3] * (9 - len(likely))]
+    edit(folder, "relevance", lambda t: t.assign(chance=chances))
+    together_of(folder, ([*pd.read_csv(folder / "relevance.csv")["column"]], False, chance))
+    answer = section_of(build_page(folder, info), "answer")
+    assert said in answer
+    assert answer.count("likely") == (1 if chance == 0.03 else 0)
+
+
+def test_one_sentence_tells_what_is_clear_and_what_matters_beside_it(finished):
+    folder, info = finished("machine")
+    edit(folder, "relevance", lambda t: t.assign(chance=[0.001, 0.005, *[0.4] * 6]))
+    names = [*pd.read_csv(folder / "relevance.csv")["column"]]
+    second = names[1].replace("_", " ")
+    answer = section_of(build_page(folder, info), "answer")
+    assert re.search(
+        rf"clearly matters for [^.]*; it is likely that {second} matters, too\.", answer
+    )
+    together_of(folder, (names[2:4], True, 1e-4), (names[1:], False, 1e-4))
+    answer = section_of(build_page(folder, info), "answer")
+    both = " and ".join(name.replace("_", " ") for name in names[2:4])
+    assert re.search(
+        rf"clearly matters for [^.]*; together, {both} clearly matter, too, but", answer
+    )
+    assert f"It is likely that {second} matters." in answer
+
+
+def test_an_effect_that_is_seen_stands_before_the_doubt_about_predictions(finished):
+    folder, info = finished("patients")
+    edit(folder, "relevance", lambda t: t.assign(chance=0.3))
+    together_of(folder, ([*pd.read_csv(folder / "relevance.csv")["column"]], False, 0.005))
+    edit(folder, "models", lambda t: t.assign(unseen_difference=0.015, unseen_difference_se=0.01))
+    answer = section_of(build_page(folder, info), "answer")
+    effect = answer.index("Together, the nine columns clearly matter")
+    assert effect < answer.index("Whether this makes predictions of readmitted better")
+
+
+def test_nothing_matters_together_where_nothing_is_learnt(finished):
+    folder, info = finished("patients")
+    edit(folder, "relevance", lambda t: t.assign(chance=0.3))
+    together_of(folder, ([*pd.read_csv(folder / "relevance.csv")["column"]], False, 0.005))
+    edit(folder, "models", lambda t: t.assign(base_difference=-0.3, base_difference_se=0.1))
+    answer = section_of(build_page(folder, info), "answer")
+    assert NOTHING in answer
+    assert "Together" not in answer

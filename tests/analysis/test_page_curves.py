@@ -136,6 +136,18 @@ def test_a_season_is_told_by_its_months(finished):
     assert "August" not in answer
 
 
+def test_the_table_of_columns_tells_a_season_by_its_months(finished):
+    """Not as a rise from one year to another, which the answer denies."""
+    folder, info = finished("machine")
+    info["season"] = {"column": "speed", "period": 1.0, "name": "year"}
+    edit(folder, "relevance", lambda t: t.assign(low="1922.083", high="1937.571811").head(1))
+    relevance = section_of(build_page(folder, info), "relevance")
+    assert "| speed | February to July |" in relevance
+    assert "1922" not in relevance
+    info["season"]["name"] = ""
+    assert "1922" in section_of(build_page(folder, info), "relevance")
+
+
 def test_months_that_cannot_be_told_apart_are_a_range(finished):
     """A winter as cold in December as in February, over the end of the year."""
     months = np.arange(120)

@@ -77,6 +77,12 @@ def test_evidence_and_predictions_are_those_of_quadrature(build, rounds, monkeyp
     np.testing.assert_allclose(found["latent_mean"], mean, atol=0.15 * sd.max())
 
 
+def test_draws_go_on_until_enough_of_them_are_effective(monkeypatch):
+    """More than two mixtures of 100 draws can give."""
+    monkeypatch.setattr(integrated, "LEAST_EFFECTIVE", 220.0)
+    assert integrate(measurements()).effective_size >= 220.0
+
+
 def test_hyperparameters_have_the_quantiles_of_their_posterior():
     model = measurements()
     x = np.linspace(-4.0, 4.0, 401)

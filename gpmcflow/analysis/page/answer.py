@@ -21,6 +21,7 @@ from gpmcflow.analysis.page.standing import (
     nothing_learnt,
     one_class,
     place_leads,
+    together,
     what_came,
 )
 from gpmcflow.data.columns import is_time
@@ -156,7 +157,12 @@ def _separated(analysis: Analysis) -> Markup:
 def _none_seen(analysis: Analysis) -> Markup:
     """Columns without any sign of an effect, where they are few and others have one."""
     shifts = changes(analysis)
-    names = [shift.name for shift in shifts if shift.state == NONE and shift.kind != "place"]
+    shared = {column for own in together(analysis) for column in own.columns}
+    names = [
+        shift.name
+        for shift in shifts
+        if shift.state == NONE and shift.kind != "place" and shift.column not in shared
+    ]
     seen = any(shift.seen for shift in shifts)
     if not 0 < len(names) <= 4 or not seen or nothing_learnt(analysis):
         return Markup("")

@@ -6,8 +6,19 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import Head, Section, folded, join, link, paragraph, quiet, table
-from gpmcflow.analysis.page.results import Analysis
+from gpmcflow.analysis.page.html import (
+    Head,
+    Section,
+    folded,
+    join,
+    link,
+    paragraph,
+    quiet,
+    sentences,
+    table,
+)
+from gpmcflow.analysis.page.results import Analysis, label
+from gpmcflow.analysis.page.standing import together
 
 MOST_LEVELS = 20  # that the page shows, those farthest from 0
 _SCALES = {
@@ -39,7 +50,7 @@ def coefficient_tables(analysis: Analysis) -> Section | None:
         text += (
             " A column with a curve has no single slope: “Which columns matter?” shows its effect."
         )
-    body = [paragraph(text), _table(main)]
+    body = [paragraph(sentences([text, *_shared(analysis, main)])), _table(main)]
     if not shares.empty:
         found = [
             (name.removeprefix("share(").removesuffix(")"), words.percent(mean))
@@ -55,6 +66,15 @@ def coefficient_tables(analysis: Analysis) -> Section | None:
         )
     body.append(quiet(Markup("All of them: {}.").format(link("coefficients.csv"))))
     return Section("coefficients", "Coefficients", join(body))
+
+
+def _shared(analysis: Analysis, main: pd.DataFrame) -> list[Markup]:
+    """That the slopes of columns that go with each other say little one by one."""
+    if not (main["kind"] == "slope").any():
+        return []
+    text = Markup("{} share an effect: the interval of each slope says little about it.")
+    sets = [own.columns for own in together(analysis) if own.alike]
+    return [text.format(words.series([label(column) for column in own])) for own in sets]
 
 
 def _by_level(rows: pd.DataFrame) -> pd.Series:

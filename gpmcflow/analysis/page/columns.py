@@ -18,11 +18,13 @@ from gpmcflow.analysis.page.standing import (
     LIKELY,
     WEAK,
     Change,
+    Together,
     against_base,
     changes,
     error_unit,
     nothing_learnt,
     place_of,
+    together,
 )
 from gpmcflow.plot.curves import is_date, positions
 
@@ -116,6 +118,18 @@ def _parts(value: pd.Series, name: str | None) -> tuple[np.ndarray, list[str], n
     return months % 12, _MONTHS, months // 12
 
 
+def season_ends(analysis: Analysis, column: str) -> str:
+    """``January to July``: where in the cycle the ends of a change lie; nothing without such names."""
+    if not season_of(analysis, column):
+        return ""
+    row = analysis["relevance"].set_index("column").loc[column]
+    found = _parts(pd.Series([row["low"], row["high"]]), analysis.info["season"]["name"])
+    if found is None:
+        return ""
+    part, labels, _ = found
+    return " to ".join(labels[k].split(" ", 1)[1] for k in part)
+
+
 def level(curve: pd.DataFrame, *, last: bool) -> pd.Series:
     """Mean of a curve over its first or its last whole year, with its interval."""
     value = positions(curve["value"])
@@ -176,50 +190,100 @@ def columns_answer(analysis: Analysis) -> Markup:
     clear, likely, weak = (
         [s for s in shifts if s.state == state] for state in (CLEAR, LIKELY, WEAK)
     )
+    sets = together(analysis)
+    found = bool(clear or sets)
     doubt: Markup | str = ""
     if against_base(analysis) == "unsure":  # an effect may be seen for all that
         text = (
             "Whether this makes predictions of {} better than the {}, these rows cannot tell."
-            if clear
+            if found
             else "These rows cannot tell whether the model predicts {} better than the {}."
         )
         doubt = Markup(text).format(italic(analysis.target), analysis.overall)
     moved = _grades_move(analysis, clear)
     return sentences(
         [
-            "" if clear else doubt,
+            "" if found else doubt,
             moved,
-            _matter(analysis, clear, len(shifts))
-            if shifts and (clear or not likely + weak)
-            else "",
+            *_matter(analysis, clear, likely, sets, len(shifts)),
             *_spelled(analysis, [] if moved else clear),
-            _may_matter("It is likely that {} matter{}.", likely),
-            "" if clear or likely else _may_matter("There is a weak sign that {} matter{}.", weak),
+            "" if clear else _along(analysis, sets),
+            _may_matter("It is likely that {} matter{}.", likely) if sets or not clear else "",
+            ""
+            if clear or likely or sets
+            else _may_matter("There is a weak sign that {} matter{}.", weak),
             _location(analysis),
-            doubt if clear else "",
+            doubt if found else "",
             _overall(analysis),
         ]
     )
 
 
-def _matter(analysis: Analysis, clear: list[Change], n: int) -> Markup:
-    """How many of the columns matter, and which, with the shapes of their curves."""
+def _matter(
+    analysis: Analysis, clear: list[Change], likely: list[Change], sets: list[Together], n: int
+) -> list[Markup]:
+    """How many of the columns matter, which, with the shapes of their curves, and which do together."""
     target = italic(analysis.target)
-    if not clear and n > 1 and against_base(analysis) == "better":
-        return Markup(
+    sharing = [_shared(analysis, own, n, bool(clear)) for own in sets]
+    if clear:
+        rest = sharing or [_may_matter("it is likely that {} matter{}, too", likely)]
+        first, *others = [_clearly(analysis, clear, n), *(text for text in rest if text)]
+        first = Markup("; ").join([first, *others[:1]])
+        return [Markup("{}.").format(first), *_sentences(others[1:])]
+    if sharing:
+        return _sentences(sharing)
+    weak = any(shift.state in (LIKELY, WEAK) for shift in changes(analysis))
+    if n == 0 or weak:
+        return []
+    if n > 1 and against_base(analysis) == "better":
+        text = Markup(
             "Together the columns predict {} better than the {}, but no single one shows a sign of an effect."
         ).format(target, analysis.overall)
-    if not clear:
-        return Markup("No single column shows a sign of an effect on {}.").format(target)
-    verb = f"clearly matter{'s' * (len(clear) == 1)}"
+        return [text]
+    return [Markup("No single column shows a sign of an effect on {}.").format(target)]
+
+
+def _sentences(clauses: list[Markup]) -> list[Markup]:
+    return [Markup("{}.").format(Markup(words.capital(str(clause)))) for clause in clauses]
+
+
+def _clearly(analysis: Analysis, clear: list[Change], n: int) -> Markup:
+    """``two of the three columns clearly matter for price, the strongest first: area and town``."""
+    target, verb = italic(analysis.target), f"clearly matter{'s' * (len(clear) == 1)}"
     if n == 1:
-        return Markup("{} {} for {}.").format(_shaped(analysis, clear[0]), verb, target)
+        return Markup("{} {} for {}").format(_shaped(analysis, clear[0]), verb, target)
     who = {1: "both columns" if n == 2 else f"all {words.count(n)} columns"}.get(
         n - len(clear) + 1, f"{words.count(len(clear))} of the {words.count(n)} columns"
     )
     order = ", the strongest first" if len(clear) > 1 else ""
-    return Markup("{} {} for {}{}: {}.").format(
+    return Markup("{} {} for {}{}: {}").format(
         words.capital(who), verb, target, order, _shaped_series(analysis, clear)
+    )
+
+
+def _shared(analysis: Analysis, own: Together, n: int, more: bool) -> Markup:
+    """That a set of columns matters together; ``more``: beside columns with effects of their own."""
+    names: list[Markup | str] = [bold(label(column)) for column in own.columns[:_NAMED]]
+    if len(own.columns) > _NAMED:
+        names.append(f"{words.count(len(own.columns) - _NAMED)} more")
+    who: Markup | str = words.series(names)
+    if not own.alike:
+        rest = words.count(len(own.columns))
+        who = f"the {rest} columns" if len(own.columns) == n else f"the other {rest} columns"
+    verb = "clearly matter" if own.state == CLEAR else "are likely to matter"
+    what = Markup(", too") if more else Markup(" for {}").format(italic(analysis.target))
+    return Markup("together, {} {}{}, but these rows do not clearly tell which of them").format(
+        who, verb, what
+    )
+
+
+def _along(analysis: Analysis, sets: list[Together]) -> Markup:
+    """The change from low to high values of the first set, where all of its columns are numbers."""
+    kinds = {shift.column: shift.kind for shift in changes(analysis)}
+    if not sets or not sets[0].alike or {kinds[c] for c in sets[0].columns} != {"number"}:
+        return Markup("")
+    return Markup("From low to high values of them, the {} is {}, other things equal.").format(
+        analysis.response, _size(analysis, sets[0], True)
     )
 
 
@@ -306,7 +370,7 @@ def _where(analysis: Analysis, shift: Change) -> Markup:
     )
 
 
-def _size(analysis: Analysis, shift: Change, first: bool) -> str:
+def _size(analysis: Analysis, shift: Change | Together, first: bool) -> str:
     """``34 points higher (95 % interval 20 to 46)``, ``higher by a factor of 2.1 (1.6 to 2.8)``."""
     value, low, high = shift.value, shift.lower, shift.upper
     if analysis.ratios:

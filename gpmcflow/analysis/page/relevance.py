@@ -8,14 +8,17 @@ from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page.columns import season_ends
 from gpmcflow.analysis.page.html import Head, Section, figure, join, link, paragraph, quiet, table
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import (
     Change,
+    Together,
     changes,
     ends,
     error_unit,
     nothing_learnt,
+    together,
 )
 from gpmcflow.plot.rows import Bar, interval_rows, rows_frame
 
@@ -39,9 +42,18 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
     )
     heads = [Head("column"), Head("from … to"), Head(_change_head(analysis))]
     heads += [Head("an effect is", wrap=True), Head("chance*", True)]
+    sets = together(analysis)
+    shared = {column for own in sets if own.alike for column in own.columns}
     cells = [
-        [shift.name, ends(shift, analysis), _change(analysis, shift), shift.state, _chance(shift)]
+        [
+            *(shift.name, _ends(shift, analysis), _change(analysis, shift)),
+            *(_state(shift, shared), _chance(shift)),
+        ]
         for shift in shifts[:_MOST_ROWS]
+    ]
+    cells += [
+        [_set_name(own, len(shifts)), "", _change(analysis, own), own.state, _chance(own)]
+        for own in sets
     ]
     body = [
         paragraph(_introduction(analysis)),
@@ -113,8 +125,29 @@ def _change_head(analysis: Analysis) -> str:
     return f"change{f' in {unit}' if unit else ''} (95 % interval)"
 
 
-def _change(analysis: Analysis, shift: Change) -> str:
-    """Change with its interval."""
+def _ends(shift: Change, analysis: Analysis) -> str:
+    """``57 to 131 kg``; of a column with a season ``January to July``."""
+    return season_ends(analysis, shift.column) or ends(shift, analysis)
+
+
+def _state(shift: Change, shared: set[str]) -> str:
+    """How firmly an effect is seen; "only together" of a column that shares one."""
+    return "only together" if not shift.seen and shift.column in shared else shift.state
+
+
+def _set_name(own: Together, n: int) -> str:
+    """``a and b together``, ``a and two more together``, ``all others together``; the answer has all."""
+    if own.alike:
+        first, *more = map(label, own.columns)
+        rest = more[0] if len(more) == 1 else f"{words.count(len(more))} more"
+        return f"{first} and {rest} together"
+    return "all together" if len(own.columns) == n else "all others together"
+
+
+def _change(analysis: Analysis, shift: Change | Together) -> str:
+    """Change with its interval; nothing of columns that do not go with each other."""
+    if not math.isfinite(shift.value):
+        return ""
     triple = (shift.value, shift.lower, shift.upper)
     if analysis.shares:
         middle, low, high = words.points_parts(*triple, sign=True)
@@ -122,7 +155,7 @@ def _change(analysis: Analysis, shift: Change) -> str:
     return words.interval(*triple)
 
 
-def _chance(shift: Change) -> str:
+def _chance(shift: Change | Together) -> str:
     """``0.08 %``, ``42 %``."""
     if shift.chance < _LEAST_CHANCE:
         return f"<{words.number(100 * _LEAST_CHANCE)}{words.SPACE}%"
@@ -153,9 +186,14 @@ def _note(analysis: Analysis, shifts: list[Change]) -> Markup:
         else ""
     )
     place = " For location: a place that one in ten lie below, and one that one in ten lie above."
-    return Markup("{} All columns: {}.{}{}").format(
+    shared = (
+        " Columns that go with each other may share an effect that none of them shows alone: “together” "
+        "moves them along what they have in common (their first principal component)."
+    )
+    return Markup("{} All columns: {}.{}{}{}").format(
         _grades(analysis, len(shifts)),
         link("relevance.csv"),
         categories,
         place if "place" in kinds else "",
+        shared if any(own.alike for own in together(analysis)) else "",
     )

@@ -46,6 +46,7 @@ _OPTIONAL = {
         "chance",
     ),
     "pairs": ("column", "by", "value", "by_value", "mean", "low", "high"),
+    "together": ("columns", "alike", "change", "change_low", "change_high", "chance"),
     "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),
     "map": ("x", "y", "mean", "low", "high", "factor"),
     "points": ("x", "y", "outcome"),

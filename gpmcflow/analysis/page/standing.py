@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
 
+from gpmcflow.analysis.effects import CLEAR_CHANCE, LIKELY_CHANCE
 from gpmcflow.analysis.page import words
 from gpmcflow.analysis.page.html import italic
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.data.outcome_kinds import KINDS
 
 CLEAR, LIKELY, WEAK, NONE = "clear", "likely", "weak sign", "no sign"  # of an effect
-_CLEAR, _LIKELY = 0.01, 0.05  # chances of such a difference in any of the columns, were all flat
-_WEAK = 0.05  # and in the one
+_WEAK = 0.05  # chance of such a difference in one column, were it flat
 
 
 def what_came(analysis: Analysis) -> str:
@@ -39,7 +40,8 @@ def against_base(analysis: Analysis) -> str:
         return "worse"
     if not (math.isfinite(unseen) and math.isfinite(error)):
         return "unknown"
-    flat = (analysis["relevance"]["chance"] * len(analysis["relevance"]) >= _LIKELY).all()
+    tables = [analysis["relevance"], analysis["together"]]
+    flat = all((table["chance"] * len(table) >= LIKELY_CHANCE).all() for table in tables)
     if flat and analysis.shown["evidence_beyond"] < analysis.shown["evidence_limit"]:
         return "no better"
     return "better" if unseen > 2 * error else "unsure" if unseen > error else "no better"
@@ -161,6 +163,39 @@ def changes(analysis: Analysis) -> list[Change]:
     ]
 
 
+class Together(NamedTuple):
+    """A set of columns whose effect is seen, though none of theirs is clear."""
+
+    columns: tuple[str, ...]
+    alike: bool  # whether they go with each other
+    value: float
+    lower: float
+    upper: float
+    chance: float  # of so much difference, had they no effect
+    state: str  # CLEAR or LIKELY
+
+
+def together(analysis: Analysis) -> list[Together]:
+    """Sets of columns with an effect: those that go with each other, or else all without a clear one."""
+    frame = analysis["together"]
+    if nothing_learnt(analysis):
+        return []
+    seen = [
+        Together(
+            tuple(json.loads(row.columns)),
+            bool(row.alike),
+            *(row.change, row.change_low, row.change_high, row.chance),
+            _state(row.chance, len(frame)),
+        )
+        for row in frame.itertuples()
+    ]
+    order = [(CLEAR, True), (CLEAR, False), (LIKELY, True)]
+    if not any(shift.seen for shift in changes(analysis)):  # which says more
+        order.append((LIKELY, False))
+    ranked = ([own for own in seen if (own.state, own.alike) == kind] for kind in order)
+    return next((own for own in ranked if own), [])
+
+
 def place_of(analysis: Analysis) -> Change | None:
     """The change from place to place, if there are coordinates."""
     return next((shift for shift in changes(analysis) if shift.kind == "place"), None)
@@ -187,8 +222,8 @@ def _ends(kind: str, *cells: object) -> tuple[str, str]:
 
 def _state(chance: float, n: int) -> str:
     """By the chance that any of n columns would show such a difference, were all flat; weak: this one."""
-    if chance * n < _LIKELY:
-        return CLEAR if chance * n < _CLEAR else LIKELY
+    if chance * n < LIKELY_CHANCE:
+        return CLEAR if chance * n < CLEAR_CHANCE else LIKELY
     return WEAK if chance < _WEAK else NONE
 
 

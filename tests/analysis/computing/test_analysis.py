@@ -62,9 +62,10 @@ CASES = {  # two by Monte Carlo, the others by their fits
 }  # fmt: skip
 KIND = {"nothing held out": "binary", "averaged": "binary", "quick": "counts"}
 EXTRA = {"counts": {"map", "points", "reach"}, "real": {"curve"}, "binomial": {"curve"},
-         "nothing held out": {"predictions_loo"},
-         "averaged": {"predictions_loo", "evidence"},
-         "many": {"interactions", "pairs"}, "quick": {"interactions", "pairs"}}  # fmt: skip
+         "nothing held out": {"predictions_loo", "together"},
+         "averaged": {"predictions_loo", "evidence", "together"},
+         "many": {"interactions", "pairs", "together"},
+         "quick": {"interactions", "pairs", "together"}}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=CASES)

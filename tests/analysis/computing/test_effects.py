@@ -351,6 +351,15 @@ def test_change_of_a_real_outcome_has_a_sign():
     assert none.chance > 0.1
 
 
+def test_an_effect_beyond_the_usual_range_is_seen():
+    """The change is told over the usual range, its chance is of the whole curve."""
+    noise = 0.1 * np.random.default_rng(0).normal(size=(400, 7))
+    found = effect_of(np.array([2.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) + noise, "real", usual=(2, 5))
+    assert abs(found.change[0]) < 0.1
+    assert found.places == (2, 5)
+    assert found.chance < 1e-4
+
+
 def test_an_estimate_lies_inside_its_interval():
     """Of probabilities near 1 the mean may lie below 97.5 % of the draws."""
     draws = np.ones((400, 5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from scipy import stats
@@ -410,3 +411,30 @@ def test_diagnostics_are_the_worst_of_the_parameters(data):
     row = models_table(real, models, {"a": ""}, "a").iloc[0]
     assert row["quick_difference"] == pytest.approx(0.06)  # in their sd
     assert set(convergence.parameters(draws)) == {"a", "b"}
+
+
+@pytest.mark.parametrize("kind", ["real", "binary", "positive"])
+def test_baselines_and_separation_take_no_numbers_of_groups(data, table, kind):
+    """The numbers of levels follow how frequent they are: a slope in them is no regression."""
+    rows = table(kind, 120, seed=5)
+    levels = np.repeat([f"D{k:02d}" for k in range(30)], 4)
+    grouped = data(kind, rows=rows.assign(doctor=levels), groups=["doctor"])
+    alone = data(kind, rows=rows)
+    for found, expected in zip(
+        baselines(grouped, grouped.held_out), baselines(alone, alone.held_out), strict=True
+    ):
+        np.testing.assert_allclose(found.log_density, expected.log_density, rtol=1e-9)
+
+
+def test_only_groups_leave_the_base_rate(data):
+    rng = np.random.default_rng(0)
+    levels = np.repeat([f"D{k:02d}" for k in range(30)], 4)
+    ill = np.where(rng.random(120) < 0.4, "yes", "no")
+    ill[levels == "D00"] = "no"
+    rows = pd.DataFrame({"doctor": levels, "ill": ill})
+    own = data("binary", rows=rows, groups=["doctor"])
+    simple, base = baselines(own, own.held_out)
+    np.testing.assert_array_equal(simple.mean, base.mean)
+    every = np.where(levels < "D15", "yes", "no")
+    whole = data("binary", rows=rows.assign(ill=every), groups=["doctor"], test_fraction=0.0)
+    assert separated(whole) is None
