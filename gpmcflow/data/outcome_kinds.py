@@ -96,7 +96,7 @@ KINDS = {
         ),
         OutcomeKind(
             "counts",
-            likelihoods=("poisson", "negative_binomial", "zero_inflated"),
+            likelihoods=("poisson", "negative_binomial", "zero_inflated", "hurdle"),
             link="log",
             words="whole numbers 0, 1, 2, ...; or real",
             choice="negative_binomial where counts vary more than Poisson's, else poisson",

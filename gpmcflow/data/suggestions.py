@@ -29,6 +29,7 @@ from gpmcflow.data.csv_table import (
 from gpmcflow.data.grades import grade_order
 from gpmcflow.data.known_files import MAP, NamedLevels, read_known
 from gpmcflow.data.large_models import LargeModels
+from gpmcflow.data.other_laws import OVERDISPERSED, OtherLaw, other_laws, overdispersion
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_settings import TableSettings, text_of, unknown
 from gpmcflow.data.own_table import read_table
@@ -50,9 +51,8 @@ from gpmcflow.data.roles import (
     read_outcome,
 )
 from gpmcflow.data.seasons import Season, find_season
-from gpmcflow.data.suggestion_text import config_text, models_of, zeros_like
+from gpmcflow.data.suggestion_text import config_text, models_of, plain_model
 from gpmcflow.data.target import Target, code_target, ended
-from gpmcflow.data.zeros import excess_zeros
 from gpmcflow.errors import InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -64,7 +64,6 @@ MORE_MISSING = {
 }  # fmt: skip
 STATUS_DROPPED = "status: how cases ended, which is known only afterwards"
 SENTINELS = (-9999.0, -999.0, -99.0, 999.0, 9999.0, 99999.0)  # numbers that stand for no value
-OVERDISPERSED = 1.5  # variance over mean of counts that Poisson's do not have
 MANY_NAMES = 10  # groups of which some can be held out
 
 
@@ -93,9 +92,7 @@ class Suggestion:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     large: LargeModels | None = None  #: curves of each column by basis functions
-    zeros: float | None = (
-        None  #: share of zeros that overdispersion does not explain, if it is clear
-    )
+    others: dict[str, OtherLaw] = field(default_factory=dict)  #: models with a law of their own
     areas: AreaNames | None = None  #: what the files of areas hold
 
     def text(self, name: str, csv: str | None = None) -> str:
@@ -232,14 +229,10 @@ def suggest(
         columns, explaining, settings, season,
         n_rows=len(table.rows), kind=coded.kind, areas=area and (area.column, area.graph),
     )  # fmt: skip
-    exposure = columns.get(settings.exposure or "")
-    zeros = None
-    if coded.kind == "counts":
-        unit = np.ones(len(outcome)) if exposure is None else exposure.values
-        known = np.isfinite(outcome) & np.isfinite(unit) & (unit > 0)
-        zeros = excess_zeros(outcome[known], unit[known])
-        if zeros is not None:
-            models["zeros"] = models[zeros_like(models)]
+    unit_column = columns.get(settings.exposure or settings.trials or "")
+    unit = np.ones(len(outcome)) if unit_column is None else unit_column.values
+    others = other_laws(coded.kind, outcome, unit)
+    models |= dict.fromkeys(others, models[plain_model(models)])
     return Suggestion(
         path,
         len(table.rows),
@@ -250,7 +243,7 @@ def suggest(
         uses,
         dropped,
         models,
-        _likelihood(coded.kind, outcome, exposure),
+        _likelihood(coded.kind, outcome, unit),
         _outcome_counts(columns[target], coded, outcome),
         season,
         bad_cells,
@@ -260,7 +253,7 @@ def suggest(
             *_notes(table, columns, settings, reading, explaining, outcome),
         ],
         large,
-        zeros,
+        others,
         area and area.names,
     )
 
@@ -467,15 +460,13 @@ def _held_out_groups(columns: dict[str, Column], groups: Sequence[str]) -> str |
     return most if most and sizes[most] >= MANY_NAMES else None
 
 
-def _likelihood(kind: str, outcome: np.ndarray, exposure: Column | None) -> str:
+def _likelihood(kind: str, outcome: np.ndarray, unit: np.ndarray) -> str:
     """Name of the likelihood: of counts that vary more than Poisson's do, the negative binomial one."""
     if kind != "counts":
         return KINDS[kind].likelihoods[0]
-    unit = np.ones(len(outcome)) if exposure is None else exposure.values
     known = np.isfinite(outcome) & np.isfinite(unit)
-    expected = unit[known] * outcome[known].sum() / unit[known].sum()
-    dispersion = ((outcome[known] - expected) ** 2 / np.maximum(expected, 1e-300)).mean()
-    return "negative_binomial" if dispersion > OVERDISPERSED else "poisson"
+    over = overdispersion(kind, outcome[known], unit[known])
+    return "negative_binomial" if over > OVERDISPERSED else "poisson"
 
 
 def _notes(
