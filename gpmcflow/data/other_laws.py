@@ -1,4 +1,4 @@
-"""Laws beside the first one for counts: zeros of another kind, successes that vary more than chance."""
+"""Laws beside the first one: gamma amounts, zeros of another kind, successes that vary more than chance."""
 
 from __future__ import annotations
 
@@ -30,10 +30,12 @@ def overdispersion(kind: str, outcome: np.ndarray, unit: np.ndarray) -> float:
 
 
 def other_laws(kind: str, outcome: np.ndarray, unit: np.ndarray) -> dict[str, OtherLaw]:
-    """Return laws by the name of their model: of counts and of successes out of trials, where they speak.
+    """Return laws by the name of their model: of amounts always, of counts and successes where these speak.
 
     ``unit`` are exposures or trials (n,), NaN where there are none.
     """
+    if kind == "positive":
+        return {"gamma": OtherLaw("gamma", "with gamma amounts instead of log-normal ones")}
     if kind not in ("counts", "binomial"):
         return {}
     known = np.isfinite(outcome) & np.isfinite(unit) & (unit > 0)

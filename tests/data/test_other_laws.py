@@ -72,6 +72,16 @@ def test_new_adds_a_beta_binomial_where_successes_vary_more_than_chance(tmp_path
         assert "# Successes vary" in text
 
 
+def test_new_offers_gamma_amounts_beside_log_normal_ones(tmp_path):
+    rows = {"dose": RNG.normal(size=N).round(2), "age": RNG.normal(size=N).round(2)}
+    frame = pd.DataFrame({**rows, "price": np.exp(RNG.normal(size=N)).round(3)})
+    frame.to_csv(tmp_path / "file.csv", index=False)
+    config = yaml.safe_load(suggest(tmp_path / "file.csv", "price").text("own"))
+    assert (config["data"]["outcome"], config["likelihood"]) == ("positive", "log_normal")
+    plain = config["models"]["plain"]["covariance"]
+    assert config["models"]["gamma"] == {"covariance": plain, "likelihood": "gamma"}
+
+
 def test_overdispersion_is_the_variance_over_that_of_one_rate_or_share():
     trials = np.array([10.0, 20.0, 10.0])
     assert overdispersion("binomial", np.array([5.0, 10.0, 5.0]), trials) == 0.0
@@ -80,4 +90,5 @@ def test_overdispersion_is_the_variance_over_that_of_one_rate_or_share():
     found = overdispersion("counts", np.array([4.0, 8.0]), np.array([1.0, 3.0]))
     assert found == pytest.approx((1.0 / 3.0 + 1.0 / 9.0) / 2.0)
     assert other_laws("binomial", np.array([1.0, 0.0]), np.array([1.0, 1.0])) == {}
+    assert list(other_laws("positive", np.array([1.0, 50.0]), np.ones(2))) == ["gamma"]
     assert other_laws("real", np.array([1.0, 50.0]), np.ones(2)) == {}
