@@ -53,7 +53,7 @@ def score_rows(analysis: Analysis) -> pd.DataFrame:
 
 
 def _has_errors(analysis: Analysis) -> bool:
-    """Whether the shown model has an error; leave-one-out gives only that of a yes/no outcome."""
+    """Whether the shown model has an error; leave-one-out has that of yes or no, grades and shares."""
     return math.isfinite(analysis.shown.get("error", math.nan))
 
 
