@@ -20,7 +20,15 @@ import pandas as pd
 
 ROOT = Path(__file__).parents[1]
 ROWS = Path(__file__).with_name("mutants.csv")
-ROOMS = ("statistical", "evidence", "samplers", "models", "approximations", "diagnostics")
+ROOMS = (
+    "statistical",
+    "evidence",
+    "samplers",
+    "models",
+    "approximations",
+    "diagnostics",
+    "likelihoods",
+)
 NAMED = "caught or mutants or never_looks_back or too_few_iterations"
 CONTROLS = re.compile("control|passes")
 

@@ -67,6 +67,18 @@ def certificates(root: Path) -> pd.DataFrame:
     )
 
 
+def families_evidence(root: Path) -> pd.DataFrame:
+    """Log evidence of three cases of each family, and the errors of EP and of Laplace's method, in nats."""
+    rows = pd.read_csv(root / "benchmarks" / "families_evidence.csv").set_index("family")
+    return pd.DataFrame(
+        {
+            "log evidence": rows["log_evidence"].map("{:.6f}".format),
+            "EP is off by": rows["ep"].map("{:+.1e}".format),
+            "Laplace is off by": rows["laplace"].map("{:+.1e}".format),
+        }
+    )
+
+
 def certificates_mutants(root: Path) -> pd.DataFrame:
     """Certificates of samplers with a mistake, and how many did not pass."""
     rows = pd.read_csv(root / "benchmarks" / "certificates_mutants.csv")

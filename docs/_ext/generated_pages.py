@@ -30,6 +30,7 @@ def parts() -> dict[str, str]:
             "coverage",
             "evidences",
             "exactness",
+            "families_evidence",
             "faults",
             "first_answer",
             "fixed_coverage",

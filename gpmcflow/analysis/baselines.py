@@ -10,7 +10,15 @@ import scipy  # its parts, and scikit-learn, are loaded on first use: they take 
 from scipy.special import digamma, expit, gammaln, logit
 
 from gpmcflow.analysis.data import Data, Rows
-from gpmcflow.likelihoods import Beta, Ordinal, Survival
+from gpmcflow.likelihoods import (
+    Beta,
+    BetaBinomial,
+    Hurdle,
+    NegativeBinomial,
+    Ordinal,
+    Survival,
+    ZeroInflated,
+)
 from gpmcflow.likelihoods.counts import LARGEST_RATE
 
 SIMPLE = {
@@ -22,6 +30,9 @@ SIMPLE = {
     "share": "beta regression",
     "real": "linear regression",
     "negative_binomial": "negative binomial regression",
+    "zero_inflated": "zero-inflated regression",
+    "hurdle": "hurdle regression",
+    "beta_binomial": "beta-binomial regression",
     "student_t": "Student-t regression",
     "positive": "log-linear regression",
     "gamma": "gamma regression",
@@ -29,6 +40,7 @@ SIMPLE = {
     "loglogistic": "log-logistic regression",
     "lognormal": "log-normal regression",
 }
+WITH_ZEROS = {"zero_inflated": ZeroInflated, "hurdle": Hurdle}
 LARGEST_ETA = 40.0  # of a regression of times, about their geometric mean
 LARGEST_LOG = 300.0  # of a prediction far outside the learning rows
 SLIGHT = 1e-3  # penalty that keeps a regression finite for columns that repeat each other
@@ -50,9 +62,9 @@ class Baseline(NamedTuple):
 def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     """The base rate, and a regression on all inputs but those of groups, both fitted to the learning rows.
 
-    Their response is that of the ``likelihood``, by maximum likelihood: negative binomial, Student-t, gamma,
-    or the law of times. Positive outcomes are regressed on the log scale, all densities are of the outcome
-    itself.
+    Their response is that of the ``likelihood``, by maximum likelihood: negative binomial, zero-inflated,
+    hurdle, beta-binomial, Student-t, gamma, or the law of times. Positive outcomes are regressed on the log
+    scale, all densities are of the outcome itself.
     """
     kind, learning = data.target.kind, without_groups(data.learning, data)
     rows = without_groups(rows, data)
@@ -79,8 +91,12 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     most = np.inf if kind == "counts" else 1.0 - least
     base = np.clip(outcome.sum() / weight.sum(), least, most)
     same = outcome.sum() == 0 or (kind != "counts" and np.array_equal(outcome, weight))
-    if likelihood in ("negative_binomial", "zero_inflated") and not same:
+    if likelihood == "negative_binomial" and not same:
         return _overdispersed(learning, rows, weight, unit)
+    if likelihood in WITH_ZEROS and not same:
+        return _of_zeros(likelihood, learning, rows, weight, unit)
+    if likelihood == "beta_binomial" and not same:
+        return _of_varying_chances(learning, rows, weight, unit)
     if same or not X.shape[1]:  # nothing to learn from, and no regression
         rate = np.full(len(X_new), base)
     elif kind == "counts":
@@ -304,6 +320,58 @@ def _overdispersed(
         return mean, scipy.stats.nbinom.logpmf(rows.outcome, d, d / (d + mean))
 
     return _with_inputs_and_without(SIMPLE["negative_binomial"], learning, rows, fit)
+
+
+def _of_zeros(
+    name: str, learning: Rows, rows: Rows, weight: np.ndarray, unit: np.ndarray
+) -> list[Baseline]:
+    """Negative binomial regression, and one probability of zeros for all rows, by maximum likelihood."""
+    y, kind = learning.outcome, WITH_ZEROS[name]
+
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
+        def at_most(design: np.ndarray, at: np.ndarray) -> np.ndarray:
+            return np.clip(design @ at[:-2], -LARGEST_ETA, np.log(LARGEST_RATE))
+
+        def law(at: np.ndarray, exposure: np.ndarray) -> ZeroInflated | Hurdle:
+            base = NegativeBinomial(float(np.exp(at[-2])), exposure=exposure)
+            return kind(base, probability=float(expit(at[-1])))
+
+        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
+            eta, own = at_most(X, at), law(at, weight)
+            value, slope = own.log_density_and_gradient(eta, y)
+            return float(value), np.append(X.T @ slope, own.parameter_gradient(eta, y))
+
+        some, least = y > 0, 0.5 / len(y)
+        start = np.zeros(X.shape[1] + 2)
+        start[0] = np.log(y[some].sum() / weight[some].sum())
+        start[-1] = logit(np.clip(0.5 * (1.0 - some.mean()), least, 1.0 - least))
+        at = _maximum(log_likelihood, X, start, [(-6.0, 12.0), (-12.0, 12.0)])
+        eta, own = at_most(X_new, at), law(at, unit)
+        return unit * own.conditional_mean(eta), own.derivatives(eta, rows.outcome)[0]
+
+    return _with_inputs_and_without(SIMPLE[name], learning, rows, fit)
+
+
+def _of_varying_chances(
+    learning: Rows, rows: Rows, weight: np.ndarray, unit: np.ndarray
+) -> list[Baseline]:
+    """Beta-binomial regression with a logit link and its precision by maximum likelihood."""
+    y = learning.outcome
+
+    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
+        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
+            eta, own = X @ at[:-1], BetaBinomial(weight, float(np.exp(at[-1])))
+            value, slope, *_ = own.derivatives(eta, y)
+            return float(value.sum()), np.append(X.T @ slope, own.parameter_gradient(eta, y))
+
+        start = np.zeros(X.shape[1] + 1)
+        start[0], start[-1] = logit(y.sum() / weight.sum()), 2.0
+        at = _maximum(log_likelihood, X, start, [(-5.0, 14.0)])
+        eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
+        own = BetaBinomial(unit, float(np.exp(at[-1])))
+        return unit * expit(eta), own.derivatives(eta, rows.outcome)[0]
+
+    return _with_inputs_and_without(SIMPLE["beta_binomial"], learning, rows, fit)
 
 
 def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:

@@ -248,7 +248,7 @@ def _responses(
     if linear:
         level = np.log(typical_of(likelihood, np.zeros(()))) if _timed(predictor) else 0.0
         return eta.mean.mean(0).reshape(g, -1) + level, "real"
-    if likelihood.log_link:
+    if likelihood.log_link or likelihood.exponential_mean:
         return likelihood.conditional_mean(eta.mean).mean(0).reshape(g, -1), "counts"
     return eta.mean_response().reshape(g, -1), "binary"
 

@@ -25,6 +25,7 @@ from gpmcflow.approximations.integrated import IntegratedApproximation, integrat
 from gpmcflow.approximations.leave_one_out import (
     LeaveOneOut,
     at_theta,
+    cavities_at,
     how,
     of_fit,
     over_draws,
@@ -46,6 +47,7 @@ from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.joint.pseudo_marginal import suits_pseudo_marginal
 from gpmcflow.samplers.sampling import sample
 
+LEFT_OUT_RESPONSES = ("grades", "share")  # kinds of which leave-one-out has predictions, too
 MOST_GROWTH, MARGIN = 4, 1.3  # of draws that do not converge; of the effective ones aimed at
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
@@ -74,7 +76,7 @@ def fit(
     """
     best = quick_fit(model)
     tree = _answer_of_fit(model, best, data, scores_alone, seed, key)
-    tree = with_leave_one_out(tree, _left_out(model, best), data)
+    tree = with_leave_one_out(tree, _left_out(model, best, data.target.kind), data)
     tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
     return tree
 
@@ -91,17 +93,23 @@ def quick_fit(model: GPModel) -> Approximation | IntegratedApproximation:
     return approximate(model)
 
 
-def _left_out(model: GPModel, best: Approximation | IntegratedApproximation) -> LeaveOneOut:
-    """Leave-one-out densities of a fit."""
+def _left_out(
+    model: GPModel, best: Approximation | IntegratedApproximation, kind: str
+) -> LeaveOneOut:
+    """Leave-one-out densities of a fit, and responses of the kinds whose report has them."""
+    asked = kind in LEFT_OUT_RESPONSES
     if isinstance(best, IntegratedApproximation):
-        return over_settings(best)
+        return over_settings(best, responses=asked)
     if isinstance(best.fit, MultiLaplace):
         return over_laplace(best.fit)
-    if model.likelihood.conjugate or model.basis:
-        density = at_theta(model, best.theta)  # in closed form, or of m x m matrices
+    if not model.basis and not model.likelihood.conjugate:
+        found = of_fit(best.fit, best.sites.model.likelihood)
+        density = found.log_density(model.y)
     else:
-        density = of_fit(best.fit, best.sites.model.likelihood, model.y)
-    return LeaveOneOut(density, np.zeros(len(density)), how(model))
+        density = at_theta(model, best.theta)  # in closed form, or of m x m matrices
+        found = cavities_at(model, best.theta)[0] if asked else None
+    response = found.response() if asked and found is not None else None
+    return LeaveOneOut(density, np.zeros(len(density)), how(model), response=response)
 
 
 def _places(
@@ -334,4 +342,6 @@ def summarise(
     if "latent" in draws["posterior"] and not (model.likelihood.conjugate or model.basis):
         every = draws["posterior"]["latent"].transpose("chain", "draw", "latent_dim")
         latents = every[:, rows].values
-    return with_leave_one_out(tree, over_draws(model, theta[:, rows], latents), data)
+    asked = data.target.kind in LEFT_OUT_RESPONSES
+    loo = over_draws(model, theta[:, rows], latents, responses=asked)
+    return with_leave_one_out(tree, loo, data)

@@ -33,6 +33,7 @@ OF_ROWS: dict[str, dict[str, Any]] = {
     "beta_binomial": {"trials": 1},
     "ordinal": {"levels": 2},
     "zero_inflated": {"base": "negative_binomial"},
+    "hurdle": {"base": "negative_binomial"},
 }
 CENTRED = ("gaussian", "student_t", "log_normal")  # of outcomes whose overall level is 0
 MEAN_SD = (

@@ -106,7 +106,7 @@ def models_table(
         if by == HELD_OUT:
             mean = predicted(model.shown["held_out"].to_dataset(), data.target.kind)
         else:
-            mean = left_out_probability(model.shown, data) if data.target.kind == "binary" else None
+            mean = left_out(model.shown, data)
         rows.append(
             {
                 "name": name,
@@ -133,12 +133,15 @@ def models_table(
             }
         )
     for other in others:
+        mean = other.mean
+        if by == LEAVE_ONE_OUT and other.role == "base" and KINDS[data.target.kind].classified:
+            mean = _usual(data)  # folds may differ in what is most frequent
         rows.append(
             {
                 "name": other.name,
                 "role": other.role,
                 **_score(other.log_density, simple.log_density, base.log_density),
-                **_error(data.target.kind, scored, other.mean),
+                **_error(data.target.kind, scored, mean),
             }
         )
     return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -148,6 +151,22 @@ def left_out_probability(shown: xr.DataTree, data: Data) -> np.ndarray:
     """Probability of a binary outcome in each learning row, had that row been left out."""
     of_seen = np.exp(shown["leave_one_out/log_density"].values)
     return np.where(data.learning.outcome > 0.5, of_seen, 1.0 - of_seen)
+
+
+def left_out(shown: xr.DataTree, data: Data) -> np.ndarray | None:
+    """What the outcome of each learning row is predicted to be without it; None where that is not known."""
+    group, kind = shown["leave_one_out"].to_dataset(), data.target.kind
+    if kind == "binary":
+        return left_out_probability(shown, data)
+    if "grade_probability" in group:
+        return most_probable(group)
+    return group["response_mean"].values if "response_mean" in group else None
+
+
+def _usual(data: Data) -> np.ndarray:
+    """The most frequent outcome of the learning rows, for each of them."""
+    outcome = data.learning.outcome
+    return np.full(len(outcome), float(np.bincount(outcome.astype(int)).argmax()))
 
 
 def _evidence(model: Results) -> dict[str, Any]:

@@ -354,11 +354,19 @@ def expected_quantiles(eta: Conditional, levels: Sequence[float]) -> np.ndarray:
 
 
 def with_leave_one_out(tree: xr.DataTree, loo: LeaveOneOut, data: Data) -> xr.DataTree:
-    """The tree with group leave_one_out (case: log_density in natural units, pareto_k), and its method."""
+    """The tree with group leave_one_out (case: log_density in natural units, pareto_k), and its method.
+
+    Of grades and shares also what each case is predicted to be: grade_probability, or response_mean.
+    """
     density = loo.log_density - data.learning.log_units(data.target)
     variables = {"log_density": ("case", density), "pareto_k": ("case", loo.pareto_k)}
     attributes = {"by": loo.by, "ep_difference": loo.ep_difference}
-    tree["leave_one_out"] = xr.DataTree(xr.Dataset(variables, attrs=attributes))
+    table = xr.Dataset(variables, attrs=attributes)
+    if loo.response is not None:
+        of_grades = loo.response.ndim > 1
+        name = "grade_probability" if of_grades else "response_mean"
+        table[name] = (("grade", "case") if of_grades else "case", loo.response)
+    tree["leave_one_out"] = xr.DataTree(table)
     return tree
 
 

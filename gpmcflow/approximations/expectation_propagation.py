@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 MAX_SWEEPS, MAX_FAILED_SWEEPS = 500, 20
 STALLED_SWEEPS = 10
 MIN_PRECISION = 1e-8  # of a clipped site, over the precision of its cavity
+LARGEST_SITE = 1e100  # precision, or shift
 ROUNDING = 1e-15  # of a site's shift, over its terms
 GROWING_SWEEPS = 3  # in a row, whose changes grow: updates that overshoot
 SWINGING_SWEEPS, SLOW = 4, 0.7  # in a row, whose changes turn round and fall by less than 30 %
@@ -188,6 +189,7 @@ class _Sweeps:
         self.nu: np.ndarray = zero if start is None else start[1]
         self.done = self.skipped = self.failed = 0
 
+    @np.errstate(over="ignore", divide="ignore", invalid="ignore")  # such sites are not usable
     def run(self, moments: Any) -> tuple[Any, int]:
         """Sites that are stable, by ``moments(model, tau, nu)``, and how many of them are clipped."""
         stalled = growing = swinging = 0
@@ -341,6 +343,9 @@ def _site_update(
     else:
         clipped = tau < MIN_PRECISION / v
         tau = np.where(clipped, MIN_PRECISION / v, tau)
+    # of a noise far below rounding sites overflow, and so would products with them
+    usable &= (np.abs(alpha) < LARGEST_SITE) & (tau < LARGEST_SITE)
+    tau, alpha = np.where(usable, tau, 0.0), np.where(usable, alpha, 0.0)
     return tau, alpha * (1.0 + v * tau) + mu * tau, usable, int((clipped & usable).sum())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import NamedTuple
 
@@ -41,11 +42,32 @@ class LeaveOneOut(NamedTuple):
         "EP"  #: "exact", "draws" of the latents, "EP" or "Laplace": how the latents were left out
     )
     ep_difference: float = np.nan  #: largest difference from EP's, where it is by draws
+    response: np.ndarray | None = (
+        None  #: as of `Cavities`, if asked for and latents are left out by a fit
+    )
 
     @property
     def bad_share(self) -> float:
         """Share of cases whose k is above 0.7."""
         return float(np.mean(self.pareto_k > BAD_K))
+
+
+class Cavities(NamedTuple):
+    """The predictor of each case given the outcomes of the others: normal, (n,)."""
+
+    likelihood: Likelihood
+    mean: np.ndarray
+    variance: np.ndarray
+
+    def log_density(self, y: np.ndarray) -> np.ndarray:
+        """log p(y_i | y_-i), (n,)."""
+        return self.likelihood.tilted(y, self.mean, self.variance)[0]
+
+    def response(self) -> np.ndarray:
+        """Mean response (n,), for one unit of exposure; of grades the probability of each (C, n)."""
+        if self.likelihood.classes:
+            return self.likelihood.class_probabilities(self.mean, self.variance)
+        return self.likelihood.mean_response(self.mean, self.variance)
 
 
 def of_regression(predictor: Predictor) -> np.ndarray:
@@ -62,21 +84,18 @@ def of_regression(predictor: Predictor) -> np.ndarray:
     return density + predictor.likelihood.log_jacobian(predictor.model.y)
 
 
-def of_fit(
-    fit: ExpectationPropagation | QuickFit, likelihood: Likelihood, y: np.ndarray
-) -> np.ndarray:
-    """log p(y_i | y_-i, theta) by the cavities of an EP fit, (n,). Source: Opper & Winther (2000)."""
-    return likelihood.tilted(y, fit.cavity_mean, fit.cavity_variance)[0]
+def of_fit(fit: ExpectationPropagation | QuickFit, likelihood: Likelihood) -> Cavities:
+    """Cavities of an EP fit, whose log p(y_i | y_-i, theta) is EP's. Source: Opper & Winther (2000)."""
+    return Cavities(likelihood, fit.cavity_mean, fit.cavity_variance)
 
 
-def of_sites(sites: GaussianSites) -> np.ndarray:
+def of_sites(sites: GaussianSites) -> Cavities:
     """As `of_fit`, of prior times sites at a fixed point of EP."""
-    model = sites.model
-    return model.likelihood.tilted(model.y, *cavities(sites))[0]
+    return Cavities(sites.model.likelihood, *cavities(sites))
 
 
-def of_basis(model: GPModel, theta: np.ndarray) -> np.ndarray:
-    """log p(y_i | y_-i, theta) of each case with basis functions, (n,): cavities of Laplace's method.
+def of_basis(model: GPModel, theta: np.ndarray) -> Cavities:
+    """Cavities of Laplace's method with basis functions.
 
     Exact with Gaussian noise. With tau_i, nu_i the sites at the mode of the weights, m_i, v_i the moments of
     the predictor under them: the cavity has precision 1 / v_i - tau_i. O(n m^2), of m x m matrices.
@@ -97,7 +116,7 @@ def of_basis(model: GPModel, theta: np.ndarray) -> np.ndarray:
     design.multiply(s * posterior.mean, mean)
     mean += c
     left = 1.0 / (1.0 / variance - sites.precision)
-    return likelihood.tilted(y, left * (mean / variance - sites.shift), left)[0]
+    return Cavities(likelihood, left * (mean / variance - sites.shift), left)
 
 
 def of_latents(model: GPModel, theta: np.ndarray, f: np.ndarray) -> np.ndarray:
@@ -151,43 +170,53 @@ def how(model: GPModel) -> str:
 
 def at_theta(model: GPModel, theta: np.ndarray) -> np.ndarray:
     """log p(y_i | y_-i, theta) of each case, (n,); nan where EP, or Laplace's method, does not converge."""
-    if model.basis:
-        try:
-            return of_basis(model, theta)
-        except NumericalError:
-            return np.full(model.n_cases, np.nan)
-    if model.likelihood.conjugate:
+    if model.likelihood.conjugate and not model.basis:
         return of_regression(regression_predictor(model, theta))
-    return _by_ep(model, theta, None)[0]
+    found = cavities_at(model, theta)[0]
+    return np.full(model.n_cases, np.nan) if found is None else found.log_density(model.y)
 
 
-def _by_ep(
-    model: GPModel, theta: np.ndarray, near: QuickFit | None
-) -> tuple[np.ndarray, QuickFit | None]:
-    """log p(y_i | y_-i, theta) of each case by EP, and the fit, which begins at that of a theta nearby."""
+def cavities_at(
+    model: GPModel, theta: np.ndarray, near: QuickFit | None = None
+) -> tuple[Cavities | None, QuickFit | None]:
+    """Cavities by EP, or Laplace's method with basis functions, None where that does not converge; EP's fit.
+
+    EP begins at the fit of a theta nearby.
+    """
+    if model.basis:
+        with contextlib.suppress(NumericalError):
+            return of_basis(model, theta), None
+        return None, None
     at = model.at(theta)
     for start in [None] if near is None else [(near.precision, near.shift), None]:
-        try:
+        with contextlib.suppress(NumericalError):
             fit = quick_fit(at, start=start)
-            return of_fit(fit, at.likelihood, model.y), fit
-        except NumericalError:
-            continue
-    return np.full(model.n_cases, np.nan), near
+            return of_fit(fit, at.likelihood), fit
+    return None, near
 
 
-def _of_chain(model: GPModel, thetas: np.ndarray) -> np.ndarray:
-    """log p(y_i | y_-i, theta) (draw, n) of one chain's draws."""
-    if model.basis or model.likelihood.conjugate:
-        return np.array([at_theta(model, theta) for theta in thetas])
-    densities, fit = [], None
+def _of_chain(
+    model: GPModel, thetas: np.ndarray, responses: bool
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """log p(y_i | y_-i, theta) (draw, n) of one chain's draws, and their responses if asked for."""
+    if model.likelihood.conjugate:
+        return np.array([at_theta(model, theta) for theta in thetas]), []
+    densities, asked, fit = [], [], None
     for theta in thetas:
-        density, fit = _by_ep(model, theta, fit)
-        densities.append(density)
-    return np.array(densities)
+        found, fit = cavities_at(model, theta, fit)
+        failed = np.full(model.n_cases, np.nan)
+        densities.append(failed if found is None else found.log_density(model.y))
+        if responses:
+            asked.append(failed if found is None else found.response())
+    return np.array(densities), asked
 
 
 def over_draws(
-    model: GPModel, thetas: np.ndarray, latents: np.ndarray | None = None
+    model: GPModel,
+    thetas: np.ndarray,
+    latents: np.ndarray | None = None,
+    *,
+    responses: bool = False,
 ) -> LeaveOneOut:
     """log p(y_i | y_-i) over draws of theta (chain, draw, d), by Pareto-smoothed importance sampling.
 
@@ -200,37 +229,46 @@ def over_draws(
 
     Source: Vehtari, Gelman & Gabry (2017); with latents integrated out, Vehtari et al. (2016).
     """
-    values = np.array([_of_chain(model, chain) for chain in thetas])
-    values = values[:, np.isfinite(values).all(axis=(0, 2))]
+    chains = [_of_chain(model, chain, responses) for chain in thetas]
+    values = np.array([densities for densities, _ in chains])
+    kept = np.isfinite(values).all(axis=(0, 2))
+    values, response = values[:, kept], None
     by_fit = _averaged(values) if values.shape[1] else None
+    if by_fit is not None and responses and not model.likelihood.conjugate:
+        own = [[one[k] for k in np.flatnonzero(kept)] for _, one in chains]
+        response = _average_response(values, np.array(own))
     if latents is not None:
         exact = np.array([
             [of_latents(model, theta, f) for theta, f in zip(*chains, strict=True)]
             for chains in zip(thetas, latents, strict=True)
         ])  # fmt: skip
-        return _of_draws(exact, None if by_fit is None else by_fit[0])
+        return _of_draws(exact, None if by_fit is None else by_fit[0])._replace(response=response)
     if by_fit is None:
         raise NumericalError(
             "leave-one-out: the fit converges at none of the draws; the likelihood and the covariance do not "
             "go together with these data"
         )
-    return LeaveOneOut(*by_fit, how(model))
+    return LeaveOneOut(*by_fit, how(model), response=response)
 
 
-def over_settings(fit: IntegratedApproximation) -> LeaveOneOut:
+def over_settings(fit: IntegratedApproximation, *, responses: bool = False) -> LeaveOneOut:
     """log p(y_i | y_-i) over the settings of a fit, by Pareto-smoothed importance sampling.
 
     Their weights are 1 / p(y_i | y_-i, theta): exact for a regression, else by the cavities of the EP fits.
     """
-    model = fit.model
+    model, response = fit.model, None
     if fit.sites is None:
         values = np.array([at_theta(model, theta) for theta in fit.theta])
     else:
-        values = np.array([of_sites(fit.at(k)) for k in range(len(fit.theta))])
+        found = [of_sites(fit.at(k)) for k in range(len(fit.theta))]
+        values = np.array([own.log_density(model.y) for own in found])
+        if responses:
+            asked = np.array([[own.response() for own in found]])
+            response = _average_response(values[None], asked)
     by = "exact" if fit.sites is None else "EP"
     if len(values) == 1:
-        return LeaveOneOut(values[0], np.zeros(len(values[0])), by)
-    return LeaveOneOut(*_averaged(values[None]), by)
+        return LeaveOneOut(values[0], np.zeros(len(values[0])), by, response=response)
+    return LeaveOneOut(*_averaged(values[None]), by, response=response)
 
 
 def over_latents(model: GPModel, theta: np.ndarray, latents: np.ndarray) -> LeaveOneOut:
@@ -268,6 +306,14 @@ def over_laplace(fit: MultiLaplace, n_draws: int = 400) -> LeaveOneOut:
     values = of_functions(fit.model, fit.theta, latents)
     density, k = _averaged(values[None])
     return LeaveOneOut(density, k, "Laplace")
+
+
+def _average_response(values: np.ndarray, responses: np.ndarray) -> np.ndarray:
+    """Responses (.., n) of responses (chain, draw, .., n) given the draws, weighted with 1 / p(y_i | ..)."""
+    flat = values.reshape(-1, values.shape[-1])
+    each = responses.reshape(len(flat), *responses.shape[2:])
+    weight = np.exp(flat.min(0) - flat)
+    return np.einsum("s...n,sn->...n", each, weight / weight.sum(0))
 
 
 def _averaged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -96,7 +96,7 @@ KINDS = {
         ),
         OutcomeKind(
             "counts",
-            likelihoods=("poisson", "negative_binomial", "zero_inflated"),
+            likelihoods=("poisson", "negative_binomial", "zero_inflated", "hurdle"),
             link="log",
             words="whole numbers 0, 1, 2, ...; or real",
             choice="negative_binomial where counts vary more than Poisson's, else poisson",
@@ -133,7 +133,7 @@ KINDS = {
             likelihoods=("log_normal", "gamma"),
             link="log",
             words="an amount above 0, on the log scale; or real, with likelihood: gaussian",
-            choice="normal noise of the logarithm; gamma is the other choice",
+            choice="normal noise of the logarithm; the model gamma has the other choice",
             done="the outcome, on the log scale",
             came="what was measured",
             scaling="geometric",

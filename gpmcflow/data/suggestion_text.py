@@ -125,8 +125,8 @@ def _about_groups(suggestion: Suggestion) -> str:
     return f"{what}: write {yaml_text(name)} here{elsewhere}, and + {term} in a covariance"
 
 
-def zeros_like(models: Mapping[str, str]) -> str:
-    """Return the name of the model whose covariance one with zeros of another kind has: the plain one."""
+def plain_model(models: Mapping[str, str]) -> str:
+    """Return the name of the model whose covariance those with another law have: the plain one."""
     return "plain" if "plain" in models else next(iter(models))
 
 
@@ -199,16 +199,13 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     ]
     if suggestion.large is not None:
         lines += _large(suggestion)
-    if suggestion.zeros is not None:
-        lines += [
-            f"# About {suggestion.zeros:.0%} of the rows are zeros beyond a negative binomial law:",
-            "# the model zeros has them, and the report says which law the data favour.",
-        ]
+    lines += [f"# {line}" for law in suggestion.others.values() for line in law.why]
     lines += ["# no column named: all of them; each model has a covariance", "models:"]
     many = suggestion.n_rows > MANY_ROWS
     for model, covariance in suggestion.models.items():
-        if model == "zeros":
-            words = f"as {zeros_like(suggestion.models)}, with {suggestion.zeros:.0%} more zeros"
+        law = suggestion.others.get(model)
+        if law is not None:
+            words = f"as {plain_model(suggestion.models)}, {law.words}"
         else:
             words = MODEL_WORDS[model].removesuffix(
                 ", all columns alike" * ("rough" in suggestion.models)
@@ -217,8 +214,8 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
             words = "a surface over the places, straight lines in the other columns"
         text = json.dumps(covariance, ensure_ascii=False)
         structure = ", structure: basis" if many or model == ADDITIVE else ""
-        if model == "zeros":
-            structure += ", likelihood: zero_inflated"
+        if law is not None:
+            structure += f", likelihood: {law.likelihood}"
         lines.append(f"  {model}: {{covariance: {text}{structure}}}   # {words}")
     return "".join(f"{_one_line(line)}\n" for line in lines)
 

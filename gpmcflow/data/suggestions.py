@@ -29,6 +29,7 @@ from gpmcflow.data.csv_table import (
 from gpmcflow.data.grades import grade_order
 from gpmcflow.data.known_files import MAP, NamedLevels, read_known
 from gpmcflow.data.large_models import LargeModels
+from gpmcflow.data.other_laws import OVERDISPERSED, OtherLaw, other_laws, overdispersion
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_settings import TableSettings, column_problems, text_of, unknown
 from gpmcflow.data.own_table import read_table
@@ -50,7 +51,7 @@ from gpmcflow.data.roles import (
     read_outcome,
 )
 from gpmcflow.data.seasons import Season, find_season
-from gpmcflow.data.suggestion_text import config_text, models_of, zeros_like
+from gpmcflow.data.suggestion_text import config_text, models_of, plain_model
 from gpmcflow.data.target import (
     Target,
     code_target,
@@ -58,7 +59,6 @@ from gpmcflow.data.target import (
     offset_problems,
     weight_problems,
 )
-from gpmcflow.data.zeros import excess_zeros
 from gpmcflow.errors import InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -70,7 +70,6 @@ MORE_MISSING = {
 }  # fmt: skip
 STATUS_DROPPED = "status: how cases ended, which is known only afterwards"
 SENTINELS = (-9999.0, -999.0, -99.0, 999.0, 9999.0, 99999.0)  # numbers that stand for no value
-OVERDISPERSED = 1.5  # variance over mean of counts that Poisson's do not have
 MANY_NAMES = 10  # groups of which some can be held out
 
 
@@ -99,9 +98,7 @@ class Suggestion:
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     large: LargeModels | None = None  #: curves of each column by basis functions
-    zeros: float | None = (
-        None  #: share of zeros that overdispersion does not explain, if it is clear
-    )
+    others: dict[str, OtherLaw] = field(default_factory=dict)  #: models with a law of their own
     areas: AreaNames | None = None  #: what the files of areas hold
 
     def text(self, name: str, csv: str | None = None) -> str:
@@ -247,13 +244,9 @@ def suggest(
         columns, explaining, settings, season,
         n_rows=len(table.rows), kind=coded.kind, areas=area and (area.column, area.graph),
     )  # fmt: skip
-    exposure, zeros = np.ones(len(outcome)), None
-    if coded.kind == "counts":
-        unit = exposure = coded.unit_values(columns[coded.unit]) if coded.unit else exposure
-        known = np.isfinite(outcome) & np.isfinite(unit) & (unit > 0)
-        zeros = excess_zeros(outcome[known], unit[known])
-        if zeros is not None:
-            models["zeros"] = models[zeros_like(models)]
+    unit = coded.unit_values(columns[coded.unit]) if coded.unit else np.ones(len(outcome))
+    others = other_laws(coded.kind, outcome, unit)
+    models |= dict.fromkeys(others, models[plain_model(models)])
     return Suggestion(
         path,
         len(table.rows),
@@ -264,7 +257,7 @@ def suggest(
         uses,
         dropped,
         models,
-        _likelihood(coded.kind, outcome, exposure),
+        _likelihood(coded.kind, outcome, unit),
         _outcome_counts(columns[target], coded, outcome),
         season,
         bad_cells,
@@ -274,7 +267,7 @@ def suggest(
             *_notes(table, columns, settings, reading, explaining, outcome),
         ],
         large,
-        zeros,
+        others,
         area and area.names,
     )
 
@@ -494,9 +487,8 @@ def _likelihood(kind: str, outcome: np.ndarray, unit: np.ndarray) -> str:
     if kind != "counts":
         return KINDS[kind].likelihoods[0]
     known = np.isfinite(outcome) & np.isfinite(unit)
-    expected = unit[known] * outcome[known].sum() / unit[known].sum()
-    dispersion = ((outcome[known] - expected) ** 2 / np.maximum(expected, 1e-300)).mean()
-    return "negative_binomial" if dispersion > OVERDISPERSED else "poisson"
+    over = overdispersion(kind, outcome[known], unit[known])
+    return "negative_binomial" if over > OVERDISPERSED else "poisson"
 
 
 def _notes(

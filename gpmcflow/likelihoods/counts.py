@@ -297,6 +297,21 @@ def _negative_binomial_factors(head, eta, out, y, constants, phi):
         out[3 * m + k] = second * (p - q)
 
 
+@compiled(fastmath={"contract"})
+def _negative_binomial_values_and_slopes(eta, y, shift, d, constant, value, slope):
+    one = shift.size == 1
+    for row in range(eta.shape[0]):
+        total = constant
+        for i in range(eta.shape[1]):
+            z = eta[row, i] + shift[0 if one else i]
+            e = exponential(-abs(z))
+            inverse = 1.0 / (1.0 + e)
+            p, q = (e * inverse, inverse) if z >= 0.0 else (inverse, e * inverse)
+            total += y[i] * min(z, 0.0) - d * max(z, 0.0) - (y[i] + d) * np.log1p(e)
+            slope[row, i] = y[i] * p - d * q
+        value[row] = total
+
+
 Kind = TypeVar("Kind", bound=type)
 
 
@@ -362,6 +377,15 @@ class NegativeBinomial(CountLikelihood):
         value = self._constant(y, d) - y * np.logaddexp(0.0, -z) - d * np.logaddexp(0.0, z)
         second = -(y + d) * p * q
         return value, y * p - d * q, second, second * (p - q)
+
+    def log_density_and_gradient(
+        self, eta: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sum over cases, and slopes y p - d q."""
+        d = self.number("size")
+        shift = np.atleast_1d(np.log(self.exposure) - np.log(d))
+        settings = y, shift, d, float(self._constant(y, d).sum())
+        return values_and_slopes(_negative_binomial_values_and_slopes, eta, *settings)
 
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log d: d (psi(y + d) - psi(d) + log p) + d q - y p."""

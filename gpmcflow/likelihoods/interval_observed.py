@@ -299,15 +299,14 @@ class IntervalObserved(Likelihood):
         low, high = self.ends(y)
         return low == high
 
-    def log_measure(self, y: np.ndarray) -> np.ndarray:
-        """What exact cases add to log p, which does not depend on eta, (n,): -log s, and a Jacobian."""
-        low, high = self.ends(y)
+    def log_measure(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """What exact cases, of such `ends`, add to log p for all eta, (n,): -log s, and a Jacobian."""
         return np.where(low == high, -np.log(self.s), 0.0)
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log p, m1 / s, (m2 - m1^2) / s^2, (m3 - 3 m1 m2 + 2 m1^3) / s^3, m_k = s^k P^(k) / P."""
         value, first, second, third = self._terms(eta, y)[:4]
-        return value + self.log_measure(y), first, second, third
+        return value + self.log_measure(*self.ends(y)), first, second, third
 
     def log_density_and_gradient(
         self, eta: np.ndarray, y: np.ndarray
@@ -323,7 +322,7 @@ class IntervalObserved(Likelihood):
         else:
             loop = partial(_values_and_slopes, self.code, self.s)
             value, slope = values_and_slopes(loop, eta, *ends)
-        value += self.log_measure(y).sum()
+        value += self.log_measure(*ends).sum()
         return value, slope
 
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -355,7 +354,7 @@ class IntervalObserved(Likelihood):
         one, zero = np.ones((1, len(y))), np.zeros((1, len(y)))
         _all_terms(NORMAL, one, zero, (low - mean) / width, (high - mean) / width, out)
         value, first, second = out[:3, 0]
-        measure = self.log_measure(y) + np.where(low == high, np.log(self.s / width), 0.0)
+        measure = self.log_measure(low, high) + np.where(low == high, np.log(self.s / width), 0.0)
         return value + measure, first / width, -second / width**2
 
     def tilted_site(
@@ -371,14 +370,15 @@ class IntervalObserved(Likelihood):
 
     def compiled(self, y: np.ndarray) -> CompiledValue:
         """Ends are constants, law and scale are parameters of the loop."""
-        constant = float(self.log_measure(y).sum())
+        ends = self.ends(y)
+        constant = float(self.log_measure(*ends).sum())
         phi = np.array([self.code, self.s], dtype=np.float64)
-        return CompiledValue(_value, np.stack(self.ends(y)), phi, constant)
+        return CompiledValue(_value, np.stack(ends), phi, constant)
 
     def factor_loop(self, y: np.ndarray) -> FactorLoop:
         """As `compiled`."""
-        phi = np.array([self.code, self.s], dtype=np.float64)
-        return FactorLoop(_factors, np.stack(self.ends(y)), phi, self.log_measure(y))
+        ends, phi = self.ends(y), np.array([self.code, self.s], dtype=np.float64)
+        return FactorLoop(_factors, np.stack(ends), phi, self.log_measure(*ends))
 
     def _terms(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         eta = np.broadcast_to(eta, np.broadcast_shapes(np.shape(eta), np.shape(y)))

@@ -16,6 +16,7 @@ from gpmcflow.likelihoods.counts import validate_counts
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
 from gpmcflow.numerics.gamma_ratios import (
+    LARGE,
     digamma_less,
     digamma_ratio,
     gammas_less,
@@ -260,6 +261,39 @@ def _beta_binomial_factors(head, eta, out, y, constants, phi):  # as `_value`
         out[m + k], out[2 * m + k], out[3 * m + k] = slopes
 
 
+@compiled
+def _gamma_gap(d, y):
+    """log Gamma(d + y) - log Gamma(d) and its derivative by d, for d >= 1 and a whole y >= 0."""
+    if y > 64.0 or d > LARGE:
+        return log_gamma_gap(d, y), polygamma_gap(d, y)[0]
+    product, slope = 1.0, 0.0
+    for j in range(int(y)):
+        product *= d + j
+        slope += 1.0 / (d + j)
+    return math.log(product), slope
+
+
+@compiled
+def _beta_binomial_values_and_slopes(eta, y, trials, phi, log_phi, value, slope):
+    for row in range(eta.shape[0]):
+        total = 0.0
+        for i in range(eta.shape[1]):
+            mu, rest, log_a, log_b = share_of(eta[row, i], log_phi)
+            others = trials[i] - y[i]
+            of_share = gap = 0.0
+            if y[i] > 0.0:
+                log_gamma, gap = _gamma_gap(1.0 + phi * mu, y[i] - 1.0)
+                total += log_a + log_gamma
+                of_share = rest
+            if others > 0.0:
+                log_gamma, psi = _gamma_gap(1.0 + phi * rest, others - 1.0)
+                total += log_b + log_gamma
+                gap -= psi
+                of_share -= mu
+            slope[row, i] = of_share + phi * mu * rest * gap
+        value[row] = total
+
+
 @compiled_elementwise
 def _summed_information(mean, rest, slope, trials, phi):
     """E[l'^2], which is E[-l''], over all outcomes of the trials, elementwise; l' is 0 on average."""
@@ -331,6 +365,16 @@ class BetaBinomial(TrialsLikelihood):
         value = by_a * at.log_a + log_gamma_ratio(1.0 + at.a, np.maximum(y - 1.0, 0.0))
         value += by_b * at.log_b + log_gamma_ratio(1.0 + at.b, np.maximum(others - 1.0, 0.0))
         return value + self._constants(phi, y), *at.derivatives(by_a, by_b, phi, *rest)
+
+    def log_density_and_gradient(
+        self, eta: np.ndarray, y: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Sum over cases, and slopes as of `derivatives`."""
+        phi = self._phi()
+        settings = y, np.broadcast_to(self.trials, y.shape).astype(np.float64), phi, np.log(phi)
+        value, slope = values_and_slopes(_beta_binomial_values_and_slopes, eta, *settings)
+        value += np.sum(self._constants(phi, y))
+        return value, slope
 
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log phi: a (psi(y + a) - psi(a)) + b (psi(N - y + b) - psi(b)), less the same of N and phi."""

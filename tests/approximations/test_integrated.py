@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -198,3 +199,19 @@ def test_refusals_say_what_is_allowed():
         gp.approximate(labels().at(np.zeros(2)), integrated=True)
     with pytest.raises(InputError, match=r"found Approximation; allowed: .*integrated=True"):
         gp.leave_one_out(gp.approximate(labels()))
+
+
+def test_a_setting_at_which_sites_overflow_is_one_at_which_no_fit_converges():
+    """A hyperprior over twenty powers of e draws scales of times far below rounding."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(30, 1))
+    y = np.exp(5.0 + 0.5 * x[:, 0]) * rng.exponential(size=30) ** 0.7
+    wide = gp.Hyperprior("norm", {"loc": 0.0, "scale": 10.0})
+    event = (rng.random(30) < 0.7).astype(float)
+    model = gp.GPModel(
+        x, y, gp.Linear(sd=30.0) + gp.Constant(30.0), gp.Survival(scale=wide, event=event)
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fit = gp.approximate(model, integrated=True)
+    assert 0.5 < np.median(fit.parameters["scale"]) < 1.0

@@ -14,6 +14,7 @@ import pytest
 import gpmcflow
 from gpmcflow.data.outcome_kinds import KINDS
 from tests.each import for_each
+from tests.likelihoods.families import FAMILIES
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -74,8 +75,11 @@ def test_tables_are_those_of_the_committed_files():
     (row,) = re.findall(r"^\| dense, counts \| 200 \| (.*) \|$", told, re.MULTILINE)
     assert re.findall(r"\d\.\d\d", row) == ranks.loc["dense", "p-value"].tolist()
     certificates = committed_tables.certificates(ROOT)
-    assert len(certificates) == 6
+    assert len(certificates) >= 6
     assert (certificates["data sets"] >= 100).all()
+    families = committed_tables.families_evidence(ROOT)
+    assert set(FAMILIES) == set(families.index)
+    assert families["EP is off by"].astype(float).abs().max() < 0.005
     wrong = committed_tables.certificates_mutants(ROOT).groupby("sampler").last()
     assert len(wrong) == 3
     assert (wrong["failed"] == wrong["certificates"]).all()

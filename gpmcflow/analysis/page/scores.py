@@ -53,7 +53,7 @@ def score_rows(analysis: Analysis) -> pd.DataFrame:
 
 
 def _has_errors(analysis: Analysis) -> bool:
-    """Whether the shown model has an error; leave-one-out gives only that of a yes/no outcome."""
+    """Whether the shown model has an error; leave-one-out has that of yes or no, grades and shares."""
     return math.isfinite(analysis.shown.get("error", math.nan))
 
 
@@ -202,6 +202,9 @@ def _short(name: str) -> str:
         "linear regression": "lin. regr.",
         "Poisson regression": "Poisson regr.",
         "negative binomial regression": "neg. bin. regr.",
+        "zero-inflated regression": "zero-infl. regr.",
+        "hurdle regression": "hurdle regr.",
+        "beta-binomial regression": "beta-bin. regr.",
         "Student-t regression": "Student-t regr.",
         "log-linear regression": "log-linear regr.",
         "gamma regression": "gamma regr.",

@@ -30,6 +30,7 @@ LIKELIHOODS = {
     "negative_binomial": "overdispersed counts, negative binomial",
     "beta_binomial": "successes that vary more than chance, beta-binomial",
     "zero_inflated": "counts with zeros of another kind, zero-inflated",
+    "hurdle": "counts with all zeros apart, hurdle",
     "binomial": "successes out of trials, binomial",
     "beta": "shares, beta",
     "ordinal": "ordered grades, ordinal",

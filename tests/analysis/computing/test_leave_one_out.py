@@ -7,15 +7,17 @@ import pytest
 from scipy.special import logsumexp
 
 import gpmcflow as gp
+from gpmcflow.analysis import fitting
+from gpmcflow.analysis.scores import _error, left_out
 from gpmcflow.approximations import leave_one_out
 from gpmcflow.approximations.conditional import State, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.leave_one_out import LeaveOneOut, at_theta, over_draws
+from gpmcflow.approximations.leave_one_out import LeaveOneOut, at_theta, cavities_at, over_draws
 from gpmcflow.approximations.predictive import UNITS, log_predictive_density, mixture
 from gpmcflow.errors import NumericalError
 
 
-def left_out(model, theta, predictor_of):
+def refitted(model, theta, predictor_of):
     """log p(y_i | y_-i) by n fits without the case."""
     values = []
     for i in range(model.n_cases):
@@ -39,7 +41,7 @@ def test_of_a_regression_equals_refits():
     y = np.sin(2.0 * X[:, 0]) + 0.3 * rng.normal(size=25)
     model = gp.GPModel(X, y, gp.Matern32(0.8, 1.3), gp.Gaussian(), mean=0.4, jitter=0.0)
     theta = model.theta_of({"noise_sd": 0.35})
-    refits = left_out(model, theta, regression_predictor)
+    refits = refitted(model, theta, regression_predictor)
     np.testing.assert_allclose(at_theta(model, theta), refits, rtol=0, atol=1e-8)
 
 
@@ -50,11 +52,51 @@ def test_of_a_regression_equals_refits():
 def test_of_ep_is_close_to_refits(data, model, kind, covariance):
     own = model(data(kind, 30), covariance)
     theta = own.prior_median()
-    refits = left_out(own, theta, by_ep)
+    refits = refitted(own, theta, by_ep)
     values = at_theta(own, theta)
     np.testing.assert_allclose(values, refits, rtol=0, atol=0.1)
     assert abs(values.sum() - refits.sum()) < 0.1
     assert np.ptp(refits) > 0.5  # the cases differ by more than the tolerance
+
+
+@pytest.mark.parametrize("kind", ["grades", "share"])
+def test_responses_of_cavities_are_close_to_refits(data, model, kind):
+    own = model(data(kind, 30), "matern32()")
+    theta = own.prior_median()
+    found = cavities_at(own, theta)[0].response()
+    refits = []
+    for i in range(own.n_cases):
+        others = np.delete(np.arange(own.n_cases), i)
+        eta = by_ep(own.take(others), theta).moments(own.X[[i]])
+        refits.append(eta.class_probabilities() if kind == "grades" else eta.mean_response())
+    refits = np.concatenate(refits, axis=-1)
+    np.testing.assert_allclose(found, refits, atol=0.02)
+    assert np.ptp(refits, axis=-1).max() > 0.2  # the cases differ by more than the tolerance
+
+
+def test_responses_are_averaged_with_the_weights_of_a_left_out_case():
+    """Of two settings that give a case the densities 1 / 2 and 1 / 4, the second counts twice."""
+    values = np.log([[[0.5], [0.25]]])
+    chances = np.array([[[[0.9], [0.1]], [[0.3], [0.7]]]])
+    found = leave_one_out._average_response(values, chances)
+    np.testing.assert_allclose(found, [[0.5], [0.5]])
+
+
+@pytest.mark.parametrize("kind", ["grades", "share"])
+def test_a_report_by_leave_one_out_has_errors_of_grades_and_shares(data, model, draw, kind):
+    """Few rows are held out, so that each is left out: by a quick fit, and by draws."""
+    rows = data(kind, 80)
+    own = model(rows, "linear()")
+    quick = fitting.fit(own, rows, {"temperatures": 2, "particles": 10}, seed=1, key=("x", "a"))
+    full = fitting.summarise(own, draw(own), rows, seed=1, key=("x", "a"))
+    found = [left_out(tree, rows) for tree in (quick, full)]
+    outcome = rows.learning.outcome
+    for predicted in found:
+        by_chance = np.bincount(outcome.astype(int)).max() if kind == "grades" else outcome.std()
+        error = _error(kind, rows.learning, predicted)["error"]
+        assert error < (len(outcome) - by_chance if kind == "grades" else by_chance)
+    apart = found[0] != found[1] if kind == "grades" else np.abs(found[0] - found[1]) > 0.05
+    assert np.mean(apart) < 0.15
 
 
 def test_of_draws_of_the_latents_is_exact(monkeypatch):
@@ -74,7 +116,7 @@ def test_of_draws_of_the_latents_is_exact(monkeypatch):
         by_ep = at_theta(model, np.empty(0))
         with monkeypatch.context() as patch:  # the same at every draw
             repeated = np.tile(by_ep, (1000, 1))
-            patch.setattr(leave_one_out, "_of_chain", lambda model, thetas, own=repeated: own)
+            patch.setattr(leave_one_out, "_of_chain", lambda *_, own=repeated: (own, []))
             found = over_draws(model, np.empty((1, 1000, 0)), draws[None])
         np.testing.assert_allclose(found.log_density, right, atol=0.08, err_msg=likelihood.name)
         assert found.by == "draws", likelihood.name
@@ -86,7 +128,7 @@ def test_of_draws_of_the_latents_is_exact(monkeypatch):
 def preset(monkeypatch, values):
     """Densities (draw, n) in the place of those of a model, by the number of the draw."""
     monkeypatch.setattr(leave_one_out, "how", lambda model: "EP")
-    of_chain = lambda model, thetas: values[thetas[:, 0].astype(int)]  # noqa: E731
+    of_chain = lambda model, thetas, _: (values[thetas[:, 0].astype(int)], [])  # noqa: E731
     monkeypatch.setattr(leave_one_out, "_of_chain", of_chain)
     return np.arange(len(values), dtype=float).reshape(2, -1, 1)
 

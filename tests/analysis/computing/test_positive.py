@@ -265,7 +265,7 @@ def test_new_reads_amounts_and_says_how_to_change_that(table, tmp_path):
     assert (loaded["data"]["outcome"], loaded["likelihood"]) == ("positive", "log_normal")
     assert "# read as positive" in text
     assert "; or real, with likelihood: gaussian" in text
-    assert "gamma is the other choice" in text
+    assert "the model gamma has the other choice" in text
     assert "outcome      price (a positive number, " in found.summary()
 
 

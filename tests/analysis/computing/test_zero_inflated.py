@@ -6,7 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from gpmcflow.analysis.effects import _responses
 from gpmcflow.analysis.models import build_model
+from gpmcflow.approximations.approximate import approximate
+from gpmcflow.approximations.prediction import predictors
 
 from ..reading import text_of
 
@@ -72,5 +75,16 @@ def test_the_base_is_negative_binomial_unless_it_is_stated(done):
         model = build_model({**settings, "likelihood": likelihood}, "a", done.data, "mine")
         return model.likelihood.base.name
 
-    assert base("zero_inflated") == "negative_binomial"
+    assert base("zero_inflated") == base("hurdle") == "negative_binomial"
     assert base({"zero_inflated": {"base": "poisson"}}) == "poisson"
+
+
+def test_rates_of_hurdle_counts_are_not_taken_for_probabilities(done):
+    """Averages above 1 are rates; the response has the share of zeros in it."""
+    settings = {**done.settings, "models": {"a": {"covariance": PLAIN}}, "likelihood": "hurdle"}
+    model = build_model(settings, "a", done.data, "mine")
+    predictor = next(iter(predictors(approximate(model), n_draws=1)))
+    X = done.data.learning.X.to_numpy()
+    rates, kind = _responses(predictor, X, len(X), False)
+    assert kind == "counts"
+    assert rates.mean() == pytest.approx(done.data.learning.outcome.mean(), rel=0.1)
