@@ -63,6 +63,7 @@ from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.models.tempered import TemperedPath
 
 ROUND, ROUNDS = 100, 5  # draws of a mixture, and mixtures: each is fitted to the draws before
+FEWEST_ROUNDS = 2  # after which weights that would not settle in all rounds are given up
 LEAST_EFFECTIVE = 40.0  # draws, with which no more are made
 FEWEST, MOST = 25, 60  # settings that stand for all draws
 MOST_ROWS = 700  # up to which 200 fits take seconds
@@ -234,9 +235,9 @@ def integrate(model: GPModel) -> IntegratedApproximation:
     Modes of log Z(theta) + log p_h(theta) are climbed from where `maximise_evidence` begins; all of them are
     searched for in a regression of few rows. 100 draws of a mixture of Student-t densities there, with a
     share of the prior, get weights; while fewer than 40 are effective, or their Pareto k is above 0.7, 100 of
-    the mixture refitted to them join, up to four times, and all count with the weights of all mixtures
-    together (Veach & Guibas 1995). Pareto-smoothed weights are resampled to 25 to 60 settings of equal
-    weight.
+    the mixture refitted to them join, up to four times unless 500 at that rate would have fewer than 25
+    effective ones, and all count with the weights of all mixtures together (Veach & Guibas 1995).
+    Pareto-smoothed weights are resampled to 25 to 60 settings of equal weight.
 
     Raises
     ------
@@ -306,8 +307,10 @@ def weighted_draws(
             len(mixtures)
         )
         log_weights = np.concatenate(values) - proposed
-        enough = effective_size(log_weights) >= LEAST_EFFECTIVE
-        if len(mixtures) == ROUNDS or (enough and not smooth_weights(log_weights)[1] > BAD_K):
+        size, n = effective_size(log_weights), len(mixtures)
+        settled = size >= LEAST_EFFECTIVE and not smooth_weights(log_weights)[1] > BAD_K
+        hopeless = n >= FEWEST_ROUNDS and size * ROUNDS / n < FEWEST
+        if settled or hopeless or n == ROUNDS:
             return x, log_weights
         mixtures.append(mixtures[-1].refitted(x, log_weights))
 
