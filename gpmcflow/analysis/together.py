@@ -29,10 +29,7 @@ from gpmcflow.analysis.summaries import Places, as_reported
 from gpmcflow.data.codes import NumberCode
 
 ALIKE = 0.5  # share of the variance of one column that another knows, from which they go together
-N_STEPS, FEWEST = (
-    12,
-    3,
-)  # rows in the order of what a set has in common, in steps of at least so many
+N_STEPS, FEWEST = 12, 3  # steps of rows in the order of what a set has in common, and rows in each
 N_ROWS_ALL = 16  # rows that the averages of all columns are over
 N_SETTINGS, N_DRAWS = 40, 480  # of the hyperparameters, and draws that they share
 N_FLAT = 20_000

@@ -22,6 +22,7 @@ from gpmcflow.approximations.integrated import (
     integrate,
 )
 from gpmcflow.errors import InputError
+from gpmcflow.models.regression_density import NormalDensity
 from tests.evidence.test_mixture_evidence import two_explanations
 
 X = np.linspace(0.0, 3.0, 20)
@@ -82,6 +83,17 @@ def test_draws_go_on_until_enough_of_them_are_effective(monkeypatch):
     """More than two mixtures of 100 draws can give."""
     monkeypatch.setattr(integrated, "LEAST_EFFECTIVE", 220.0)
     assert integrate(measurements()).effective_size >= 220.0
+
+
+@pytest.mark.parametrize(("each", "rounds"), [(4, 2), (100, 5)])
+def test_draws_that_all_rounds_would_leave_too_few_are_given_up(each, rounds, monkeypatch):
+    """Of five rounds of four draws no 25 can be effective, of five hundred some would be."""
+    monkeypatch.setattr(integrated, "ROUND", each)
+    monkeypatch.setattr(integrated, "LEAST_EFFECTIVE", np.inf)
+    model, rng = measurements(), np.random.default_rng(0)
+    density = NormalDensity(model)
+    x, _ = integrated.weighted_draws(density, integrated.climbed_modes(model, density, rng), rng)
+    assert len(x) == each * rounds
 
 
 def test_hyperparameters_have_the_quantiles_of_their_posterior():
