@@ -67,7 +67,8 @@ def test_the_python_of_the_start_page_runs_as_printed(capsys):
 
 
 def test_no_other_page_has_python_that_nothing_runs():
-    """Pages of cells are executed when the site is built; the lines about a cluster need one."""
+    """Pages of cells are executed when the site is built; those about a cluster run in
+    tests/execution/test_cluster.py."""
     pages = {
         page.relative_to(ROOT).as_posix()
         for folder in ("docs", "docs/tutorials", "docs/explanations", "config", "examples", ".")

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import re
 import signal
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+import gpmcflow as gp
 from gpmcflow.errors import ResourceError
 from gpmcflow.execution import Execution, array_digest, graceful_stop, run
 from gpmcflow.execution.signals import Stopped
@@ -117,6 +123,23 @@ def test_a_scheduler_file(walk, tmp_path, cluster):
     path.write_text(json.dumps({"type": "Scheduler", "address": cluster.scheduler_address}))
     arrays = run(walk(), **SIZES, execution=replace(HOW, scheduler=str(path)))
     assert array_digest(arrays) == array_digest(run(walk(), **SIZES, execution=HOW))
+
+
+def test_the_python_of_the_page_on_clusters_runs(tmp_path, cluster, monkeypatch):
+    """As printed, but for the number of draws; it leaves the state of its chains."""
+    page = Path(__file__).parents[2] / "docs" / "tutorials" / "clusters.md"
+    (block,) = re.findall(r"```python\n(.*?)```", page.read_text(), flags=re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    Path("dask.json").write_text(
+        json.dumps({"type": "Scheduler", "address": cluster.scheduler_address})
+    )
+    x = np.linspace(0.0, 1.0, 8)
+    model = gp.GPModel(x, np.arange(8.0), gp.Matern32(0.5, 1.0), gp.Poisson())
+    short = functools.partial(gp.sample, n_draws=2, n_warmup=2)
+    few = SimpleNamespace(sample=short, Execution=gp.Execution)
+    exec(block, names := {"gp": few, "model": model})
+    assert names["draws"].posterior.sizes["chain"] == 64
+    assert any(Path("chains").iterdir())
 
 
 class Deadly(Slow):
