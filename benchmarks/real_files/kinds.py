@@ -91,7 +91,7 @@ def row_of(name: str, home: Path) -> dict[str, Any]:
 
 
 def record(row: Mapping[str, Any]) -> None:
-    """Write a row in the place of an older one with the same name."""
+    """Write a row instead of an older one of the same name."""
     old = {}
     if FILE.is_file():
         with FILE.open(newline="", encoding="utf-8") as lines:

@@ -32,10 +32,8 @@ LEAST_SPREAD = (
     1e-4  # of a difference, in units of the levels' own: smaller ones are rounding errors
 )
 N_FLAT, N_BLOCKS = 20_000, 10  # draws of the largest difference about a flat curve, in blocks
-CLEAR_CHANCE, LIKELY_CHANCE = (
-    0.01,
-    0.05,
-)  # of what is seen, were there no effect: below, one is clear
+CLEAR_CHANCE = 0.01  # of what is seen, were there no effect: below it, an effect is clear
+LIKELY_CHANCE = 0.05
 N_SEARCHED, RARE = 2_000, 0.01  # draws, and the chance at which pairs are set off against a trend
 MOST_COMPARED = 32  # values of a curve whose differences are looked at
 

@@ -39,14 +39,10 @@ DIFFERENCE = 1e-6  # of theta, where a gradient is by differences
 TOLERANCE = 1e-5  # of EP fits on the way
 MOST_SEARCHED = 500  # rows, up to which a search for all modes takes less than some seconds
 MOST_MODES = 8  # that searches start at
-MOST_ROWS, SOME_ROWS = (
-    600,
-    300,
-)  # rows above which searches begin at maxima of some of them, and how many
-APART, MOST_STARTS = (
-    0.1,
-    2,
-)  # distance of maxima of these that differ; how many of them all rows start at
+MOST_ROWS = 600  # above which searches begin at maxima of some rows
+SOME_ROWS = 300
+APART = 0.1  # distance of maxima of some rows that differ
+MOST_STARTS = 2  # of them, for a search of all rows
 SEED = 0  # of the points of that search, so that a model has one maximum
 FITS: dict[str, Callable[..., Any]] = {"ep": expectation_propagation, "laplace": laplace}
 
@@ -258,8 +254,8 @@ class _Search:
         return self._highest()
 
     def _begin_at_maxima_of_some_rows(self) -> None:
-        """Put maxima of the evidence of `SOME_ROWS` rows in the place of the starts, that of most evidence of
-        all rows first; no more than `MOST_STARTS`."""
+        """Replace the starts by maxima of the evidence of `SOME_ROWS` rows, at most `MOST_STARTS`, those with
+        the most evidence of all rows first."""
         rows = np.random.default_rng(SEED).choice(self.model.n_cases, SOME_ROWS, replace=False)
         part = _Search(self.model.take(np.sort(rows)), self.method)
         starts = np.clip(part.range.starts, self.range.low, self.range.high)

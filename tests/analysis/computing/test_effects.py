@@ -352,7 +352,7 @@ def test_change_of_a_real_outcome_has_a_sign():
 
 
 def test_an_effect_beyond_the_usual_range_is_seen():
-    """The change is told over the usual range, its chance is of the whole curve."""
+    """The change is that over the usual range, the chance that of the whole curve."""
     noise = 0.1 * np.random.default_rng(0).normal(size=(400, 7))
     found = effect_of(np.array([2.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0]) + noise, "real", usual=(2, 5))
     assert abs(found.change[0]) < 0.1
