@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
 from typing import NamedTuple
 
 import numpy as np
-import xarray as xr
 from scipy.linalg import lapack
 from scipy.special import logsumexp
 
@@ -21,7 +19,12 @@ from gpmcflow.approximations.expectation_propagation import (
 )
 from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.multi_laplace import MultiLaplace
-from gpmcflow.diagnostics.importance_weights import BAD_K, HARMLESS_SHARE, effective_size
+from gpmcflow.diagnostics.importance_weights import (
+    BAD_K,
+    HARMLESS_SHARE,
+    effective_size,
+    smooth_weights,
+)
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gaussian_sites import GaussianSites
@@ -320,26 +323,12 @@ def _averaged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """log p(y_i | y_-i) and k, (n,), from densities (chain, draw, n) given the draws."""
     flat = values.reshape(-1, values.shape[-1])
     plain = np.log(len(flat)) - logsumexp(-flat, axis=0)
-    smoothed, k = plain.copy(), np.full(len(plain), np.inf)
-    if len(flat) >= FEWEST_DRAWS:
-        n_tail = int(min(len(flat) / 5, 3.0 * np.sqrt(len(flat))))
-        own = np.flatnonzero(np.ptp(np.sort(flat, axis=0)[:n_tail], axis=0) > 0.0)
-        if own.size:
-            smoothed[own], k[own] = _pareto_smoothed(values[..., own])
-            # k knows no scale: of weights that are almost equal it is arbitrary, and does no harm
-            even = own[effective_size(-flat[:, own].T) >= HARMLESS_SHARE * len(flat)]
-            smoothed[even], k[even] = plain[even], np.fmin(k[even], 0.0)
-    told = np.isfinite(smoothed) & np.isfinite(k)
-    return np.where(told, smoothed, plain), np.where(told, k, np.inf)
-
-
-def _pareto_smoothed(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """log p(y_i | y_-i) and k, (n,), from densities (chain, draw, n)."""
-    import arviz_stats
-
-    draws = xr.Dataset({"y": (("chain", "draw", "case"), values)})
-    tree = xr.DataTree.from_dict({"log_likelihood": draws})
-    with warnings.catch_warnings():  # a bad k is told by what is returned
-        warnings.simplefilter("ignore")
-        elpd = arviz_stats.loo(tree, pointwise=True, reff=1.0)
-    return np.asarray(elpd.elpd_i), np.asarray(elpd.pareto_k)
+    if len(flat) < FEWEST_DRAWS:
+        return plain, np.full(len(plain), np.inf)
+    smoothed, k = smooth_weights(-flat.T)
+    density = logsumexp(smoothed + flat.T, axis=1) - logsumexp(smoothed, axis=1)
+    # k knows no scale: of weights that are almost equal it is arbitrary, and does no harm
+    even = effective_size(-flat.T) >= HARMLESS_SHARE * len(flat)
+    known = np.isfinite(density) & np.isfinite(k)
+    k = np.where(known, np.where(even, np.fmin(k, 0.0), k), np.inf)
+    return np.where(known & ~even, density, plain), k

@@ -33,7 +33,7 @@ from gpmcflow.storage.atomic import atomic_path
 RECORD_FORMAT = 6  # of Snakemake's notes, as they are written here
 _LONGEST_NAME = 254  # of a file of such a note
 # loaded once, before processes are forked
-_HEAVY = ("gpmcflow.analysis.steps", "arviz_stats", "dask.array")
+_HEAVY = ("gpmcflow.analysis.steps", "dask.array")
 
 
 class Ended(NamedTuple):

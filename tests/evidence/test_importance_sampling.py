@@ -11,6 +11,7 @@ from scipy.stats import genpareto
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.covariances.leaves import SquaredExponential
+from gpmcflow.diagnostics import importance_weights
 from gpmcflow.diagnostics.importance_weights import smooth_weights
 from gpmcflow.evidence.alarms import max_pareto_k
 from gpmcflow.evidence.importance_sampling import importance_evidence, importance_sampling
@@ -114,18 +115,28 @@ def test_weights_that_cannot_be_smoothed():
     assert np.isfinite(smooth_weights(with_zero)[1])
 
 
-def test_mutant_inverse_weights(one_factor, monkeypatch):
-    """The library takes logs of inverse weights: without the sign the tail is the wrong one."""
-    right = array_stats.psislw
+@pytest.mark.parametrize("n", [25, 40, 225, 226, 4000])
+def test_rows_of_weights_are_smoothed_as_the_library_does_each(n):
+    """Also in blocks. The library takes logs of inverse weights, and gives normalised ones."""
+    log_weights = 1.5 * np.random.default_rng(n).standard_t(3, (2, 10, n))
+    smoothed, k = smooth_weights(log_weights)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(importance_weights, "MOST_GRID", 1)
+        np.testing.assert_allclose(smooth_weights(log_weights)[0], smoothed, atol=1e-12)
+    right, right_k = array_stats.psislw(-log_weights)
+    np.testing.assert_allclose(k, right_k, rtol=1e-12)
+    normalised = smoothed - logsumexp(smoothed, axis=-1, keepdims=True)
+    np.testing.assert_allclose(normalised, right, atol=1e-12)
 
-    def wrong(ary):
-        smoothed, k = right(-ary)
-        return -smoothed, k
 
-    weights = np.log1p(genpareto.rvs(0.9, size=40_000, random_state=3))  # at least 1
-    assert smooth_weights(weights)[1] > max_pareto_k(40_000)
-    monkeypatch.setattr(array_stats, "psislw", wrong)
-    assert smooth_weights(weights)[1] < max_pareto_k(40_000)
+def test_each_row_of_weights_is_smoothed_or_not_by_itself():
+    rng = np.random.default_rng(1)
+    rows = np.stack([rng.standard_normal(100), np.zeros(100), 1e5 * rng.standard_normal(100)])
+    smoothed, k = smooth_weights(rows)
+    assert np.isfinite(k[0])
+    assert list(k[1:]) == [-np.inf, np.inf]
+    np.testing.assert_array_equal(smoothed[1:], rows[1:])
+    np.testing.assert_array_equal(smoothed[0], smooth_weights(rows[0])[0])
 
 
 def test_runs(one_factor, tmp_path):
