@@ -298,7 +298,7 @@ def weighted_draws(
     density: LogDensity, modes: list[Mode], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws x (N, d) and log weights (N,), each over the mean density of all mixtures."""
-    mixtures, draws, values = [Mixture.at_modes(modes)], [], []
+    mixtures, draws, values = [Mixture.at_modes(modes, density)], [], []
     while True:
         draws.append(mixtures[-1].draw(rng, ROUND))
         values.append(density.values(draws[-1]))

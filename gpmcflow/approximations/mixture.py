@@ -34,6 +34,7 @@ OTHERS = 4  # climbs from points that are no local maxima
 CLOSE = 0.5  # standard deviations from a known mode at which a climb ends
 MERGED, SAME_HEIGHT = 1.5, 1.0  # standard deviations and nats within which two modes are one
 LEAST_CURVATURE = 0.25  # the prior's own is 1
+REACH, LEAST_FALL, SIDES = 1.5, 1e-3, (0.5, 2.0)  # sds, nats, and bounds of a mode's sides
 STEP = 1e-3  # of the differences of gradients
 MOST_STEPS = 100  # of a climb
 STANDSTILL = 2e-9  # gain of a step over the value, at which a climb ends
@@ -71,6 +72,12 @@ def has_normal_coordinates(model: GPModel) -> bool:
         return False
 
 
+def symmetric_roots(matrices: np.ndarray) -> np.ndarray:
+    """R (..., d, d), symmetric, R R = S positive definite."""
+    values, vectors = np.linalg.eigh(matrices)
+    return (vectors * np.sqrt(values)[..., None, :]) @ vectors.swapaxes(-1, -2)
+
+
 class Mode(NamedTuple):
     """A local maximum x (d,) of a density, and its curvature there."""
 
@@ -83,6 +90,17 @@ class Mode(NamedTuple):
         """Log integral of the density around the mode by Laplace's approximation."""
         log_det = float(np.linalg.slogdet(self.precision)[1])
         return self.log_density + 0.5 * (len(self.x) * np.log(2.0 * np.pi) - log_det)
+
+    def sides(self, density: LogDensity) -> np.ndarray:
+        """Lengths (2, d) of a Gaussian's sides that falls as the density does, below and above the mode.
+
+        In units of the standard deviations by the curvature, along the columns of its symmetric root.
+        """
+        steps = REACH * symmetric_roots(np.linalg.inv(self.precision))
+        fall = np.array(
+            [self.log_density - density.values(self.x + way * steps) for way in (-1, 1)]
+        )
+        return np.clip(REACH / np.sqrt(2.0 * np.maximum(fall, LEAST_FALL)), *SIDES)
 
     def distance(self, x: np.ndarray) -> float:
         """Distance of x in standard deviations of this mode."""
@@ -232,9 +250,18 @@ class Mixture:
     """q(x), from masses (K,), locations (K, d) and scale matrices (K, d, d) of its components.
 
     ``masses`` are shares of the posterior, which need not sum to one; weights w_k have a floor of 0.02.
+    With ``sides`` (K, 2, d) each component is longer on one side than on the other: with S = R R, R
+    symmetric, coordinate i of R^-1 (x - m) is stretched by sides[0, i] below zero and by sides[1, i] above.
+    Source: Fernandez & Steel (1998), J. Am. Stat. Assoc. 93, of such sides in one dimension.
     """
 
-    def __init__(self, masses: np.ndarray, locations: np.ndarray, scales: np.ndarray) -> None:
+    def __init__(
+        self,
+        masses: np.ndarray,
+        locations: np.ndarray,
+        scales: np.ndarray,
+        sides: np.ndarray | None = None,
+    ) -> None:
         self.masses = masses / masses.sum()
         self.locations, self.scales = locations, scales
         floored = np.maximum(self.masses, FLOOR)
@@ -243,17 +270,24 @@ class Mixture:
         self._ends = np.cumsum(shares)[
             :-1
         ]  # of the uniform numbers that ask for the prior, or a component
-        self._factors = np.linalg.cholesky(scales)
+        d, self.sides = self.dim, sides
+        if sides is None:
+            self._factors = np.linalg.cholesky(scales)
+            log_dets = np.log(np.diagonal(self._factors, axis1=1, axis2=2)).sum(1)
+        else:
+            self._factors = symmetric_roots(scales)
+            log_dets = np.linalg.slogdet(self._factors)[1] + np.log(sides.mean(1)).sum(1)
         self._inverses = np.linalg.inv(self._factors)
-        d = self.dim
-        log_dets = np.log(np.diagonal(self._factors, axis1=1, axis2=2)).sum(1)
         of_student = math.lgamma(0.5 * (DOF + d)) - math.lgamma(0.5 * DOF)
         of_student -= 0.5 * d * math.log(DOF * math.pi)
         self._constants = np.log(self.weights) + of_student - log_dets
 
     @classmethod
-    def at_modes(cls, modes: Sequence[Mode]) -> Mixture:
-        """A component at each mode of more than a thousandth of the mass by Laplace's approximation."""
+    def at_modes(cls, modes: Sequence[Mode], density: LogDensity | None = None) -> Mixture:
+        """A component at each mode of more than a thousandth of the mass by Laplace's approximation.
+
+        With ``density`` their sides are as long as it falls on them: 2 d values at each mode.
+        """
         log_masses = np.array([mode.log_mass for mode in modes])
         masses = normalised_weights(log_masses)
         kept = [mode for mode, mass in zip(modes, masses, strict=True) if mass >= NEGLIGIBLE]
@@ -261,6 +295,7 @@ class Mixture:
             masses[masses >= NEGLIGIBLE],
             np.array([mode.x for mode in kept]),
             np.linalg.inv([mode.precision for mode in kept]),
+            None if density is None else np.array([mode.sides(density) for mode in kept]),
         )
 
     @property
@@ -273,7 +308,12 @@ class Mixture:
         component = np.searchsorted(self._ends, rng.random(n), side="right") - 1
         z = rng.standard_normal((n, self.dim))
         stretch = np.sqrt(DOF / rng.chisquare(DOF, n))
-        moved = (self._factors[component] @ (z * stretch[:, None])[..., None])[..., 0]
+        way = z * stretch[:, None]
+        if self.sides is not None:
+            below, above = self.sides[component].transpose(1, 0, 2)
+            up = rng.random(way.shape) < above / (below + above)
+            way = np.abs(way) * np.where(up, above, -below)
+        moved = (self._factors[component] @ way[..., None])[..., 0]
         return np.where(component[:, None] < 0, z, self.locations[component] + moved)
 
     def log_components(self, x: np.ndarray) -> np.ndarray:
@@ -310,6 +350,7 @@ class Mixture:
         shares = normalised_weights(log_weights)[:, None] * of_each
         stretch = (DOF + d) / (DOF + self._distances(x))
         locations, scales = self.locations.copy(), self.scales.copy()
+        sides = None if self.sides is None else self.sides.copy()
         for k, share in enumerate(shares.T):
             if not share.sum() ** 2 >= LEAST_DRAWS * d * np.square(share).sum() > 0.0:
                 continue
@@ -317,12 +358,16 @@ class Mixture:
             locations[k] = pull @ x / pull.sum()
             residual = x - locations[k]
             scales[k] = (residual * pull[:, None]).T @ residual / share.sum()
-        return Mixture(np.maximum(shares.sum(0), 1e-12), locations, scales)
+            if sides is not None:
+                sides[k] = 1.0
+        return Mixture(np.maximum(shares.sum(0), 1e-12), locations, scales, sides)
 
     def _distances(self, x: np.ndarray) -> np.ndarray:
         """Squared distances (n, K) from the locations, in units of the scales."""
-        way = x[:, None] - self.locations
-        return np.square((self._inverses @ way[..., None])[..., 0]).sum(-1)
+        way = (self._inverses @ (x[:, None] - self.locations)[..., None])[..., 0]
+        if self.sides is not None:
+            way = way / np.where(way > 0.0, self.sides[:, 1], self.sides[:, 0])
+        return np.square(way).sum(-1)
 
 
 class ModeProposal:

@@ -96,17 +96,20 @@ def test_draws_that_all_rounds_would_leave_too_few_are_given_up(each, rounds, mo
     assert len(x) == each * rounds
 
 
-def test_hyperparameters_have_the_quantiles_of_their_posterior():
+def test_hyperparameters_have_the_quantiles_of_their_posterior(monkeypatch):
+    """On average over eight seeds: of one the settings are 25 to 60."""
     model = measurements()
     x = np.linspace(-4.0, 4.0, 401)
     thetas = model.parameters.normal.theta(x[:, None])[0]
     density = gp.RegressionDensity(model)
     values = [density.log_likelihood(theta) for theta in thetas] - 0.5 * x**2
     shares = np.cumsum(np.exp(values - logsumexp(values)))
-    settings = integrate(model).theta[:, 0]
-    for level in (0.25, 0.5, 0.75):
-        right = thetas[np.searchsorted(shares, level), 0]
-        assert abs(np.mean(settings <= right) - level) < 0.12
+    levels, found = np.array([0.25, 0.5, 0.75]), []
+    right = thetas[np.searchsorted(shares, levels), 0]
+    for seed in range(8):
+        monkeypatch.setattr(integrated, "SEED", seed)
+        found.append((integrate(model).theta <= right).mean(0))
+    assert np.abs(np.mean(found, axis=0) - levels).max() < 0.08
 
 
 def test_ep_error_is_the_exact_evidence_less_that_of_the_sites(monkeypatch):
@@ -147,12 +150,16 @@ def test_leave_one_out_of_a_regression_is_that_of_quadrature():
     np.testing.assert_allclose(scores["elpd"], -np.log(inverse), atol=0.1)
 
 
-def test_settings_lie_in_both_modes():
-    fit = integrate(two_explanations())
-    assert abs(fit.log_evidence + 34.927) < 4.0 * fit.standard_error
-    assert fit.standard_error < 0.15
-    short = np.mean(fit.parameters["length_scale"] < 0.25)
-    assert short == pytest.approx(0.083, abs=0.05)
+def test_settings_lie_in_both_modes(monkeypatch):
+    """Their share on average over six seeds: of one it is that of 25 to 60 settings."""
+    short = []
+    for seed in range(6):
+        monkeypatch.setattr(integrated, "SEED", seed)
+        fit = integrate(two_explanations())
+        assert abs(fit.log_evidence + 34.927) < 4.0 * fit.standard_error
+        assert fit.standard_error < 0.15
+        short.append(np.mean(fit.parameters["length_scale"] < 0.25))
+    assert np.mean(short) == pytest.approx(0.083, abs=0.05)
 
 
 def test_warm_fits_keep_the_evidence():

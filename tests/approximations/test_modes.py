@@ -16,6 +16,7 @@ from gpmcflow.approximations.mixture import (
     missed_modes,
     more_modes,
 )
+from gpmcflow.diagnostics.importance_weights import effective_size
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.regression_density import NormalDensity
@@ -121,8 +122,12 @@ def test_gradients_in_normal_coordinates(structure):
     np.testing.assert_array_equal(density.theta(points)[0], theta)
 
 
-def test_the_mixture_is_a_density_and_its_draws_are_its_own():
+@pytest.mark.parametrize("two_sided", [False, True])
+def test_the_mixture_is_a_density_and_its_draws_are_its_own(two_sided):
     _, _, mixture = fitted(0)
+    if two_sided:
+        sides = np.random.default_rng(3).uniform(0.5, 2.0, (len(mixture.masses), 2, 2))
+        mixture = Mixture(mixture.masses, mixture.locations, mixture.scales, sides)
     axis = np.linspace(-9.0, 9.0, 901)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), -1).reshape(-1, 2)
     density = np.exp(mixture.log_density(grid))
@@ -133,6 +138,46 @@ def test_the_mixture_is_a_density_and_its_draws_are_its_own():
         exact = density[inside(grid)].sum() * cell
         error = np.sqrt(exact * (1.0 - exact) / len(draws))
         assert abs(inside(draws).mean() - exact) < 4.0 * error + 1e-3
+
+
+class Halves(LogDensity):
+    """Four quarters of Gaussians about one mode, each with widths of its own, in turned coordinates."""
+
+    names = ("a", "b")
+    mode = np.array([0.3, -0.2])
+    root = np.array([[0.5, 0.2], [0.2, 0.4]])  # symmetric
+    widths = np.array([[0.7, 1.0], [1.8, 1.3]])  # below, above
+
+    def evaluate(self, x):
+        z = np.linalg.solve(self.root, x - self.mode)
+        return float(-0.5 * np.square(z / np.where(z > 0.0, self.widths[1], self.widths[0])).sum())
+
+
+def test_sides_of_a_mode_are_those_of_its_density():
+    mode = Mode(Halves.mode, 0.0, np.linalg.inv(Halves.root @ Halves.root))
+    np.testing.assert_allclose(mode.sides(Halves()), Halves.widths, rtol=1e-10)
+    mixture = Mixture.at_modes([mode], Halves())
+    x = mixture.draw(np.random.default_rng(0), 20_000)
+    right = np.log(2.0 * np.pi * np.linalg.det(Halves.root) * Halves.widths.mean(0).prod())
+    found = log_weights(Halves(), mixture, x)
+    assert logsumexp(found) - np.log(len(x)) == pytest.approx(right, abs=0.02)
+    one_sided = Mixture.at_modes([mode])
+    of_one = log_weights(Halves(), one_sided, one_sided.draw(np.random.default_rng(0), 20_000))
+    assert effective_size(found) > 1.15 * effective_size(of_one)
+    refitted = mixture.refitted(x, found)
+    np.testing.assert_array_equal(refitted.sides, 1.0)  # the draws' own scale holds both
+
+
+def test_a_density_that_does_not_fall_has_sides_of_bounded_length():
+    mode = Mode(np.zeros(2), 0.0, np.eye(2))
+    np.testing.assert_array_equal(mode.sides(Flat()), 2.0)
+
+
+class Flat(Halves):
+    """The same everywhere."""
+
+    def evaluate(self, x):
+        return 0.0
 
 
 def test_refits_move_components_to_the_posterior():

@@ -123,7 +123,7 @@ def test_draws_beside_a_kept_one_keep_the_posterior(n_levels, monkeypatch):
 def test_levels_grow_with_the_variance_of_log_weights():
     model = labels()
     frame = gp.PseudoMarginalHMC().adapt(JointProblem.of(model, None), seed=0, key=()).sampler.frame
-    small, middle, large = (fit_at(model, [0.0, log_sd]) for log_sd in (-3.0, 3.0, 4.0))
+    small, middle, large = (fit_at(model, [0.0, log_sd]) for log_sd in (-3.0, 3.0, 6.0))
     assert frame.n_levels(small) == 1
     log_w = middle._log_weights(middle._away(frame.trials))[1]
     assert frame.n_levels(middle) == np.ceil(np.var(log_w) / 0.5)
