@@ -125,12 +125,12 @@ class _Pair(Covariance):
 
     def text(self, priors: Mapping[str, Hyperprior] | None = None) -> str:
         """As `Covariance.text`."""
-        return self._joined(lambda part: part.text(priors))
+        return self.joined(lambda part: part.text(priors))
 
     def __repr__(self) -> str:
-        return self._joined(repr)
+        return self.joined(repr)
 
-    def _joined(self, show: Callable[[Covariance], str]) -> str:
+    def joined(self, show: Callable[[Covariance], str]) -> str:
         bracketed = isinstance(self, Product)
         return f" {self.sign} ".join(
             f"({show(part)})" if bracketed and isinstance(part, Sum) else show(part)
@@ -326,7 +326,7 @@ def short_text(covariance: Covariance) -> str:
         columns: Any = covariance.columns or ()
         return f"{covariance.term}({', '.join(map(str, columns))})"
     assert isinstance(covariance, _Pair)
-    return covariance._joined(short_text)
+    return covariance.joined(short_text)
 
 
 def _is_bare(column: str | int) -> bool:

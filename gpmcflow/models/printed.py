@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpmcflow.covariances.expressions import short_text
+from gpmcflow.covariances.expressions import Covariance, Product, Sum, short_text
+from gpmcflow.covariances.leaves import Constant
 from gpmcflow.parameters.parameter import own_units
 
 if TYPE_CHECKING:
@@ -56,15 +58,52 @@ def _lines(model: GPModel | MultiGPModel) -> list[str]:
     known = f" with {', '.join(by_row)} of each row" if by_row else ""
     covariance: Any = model.covariance
     if isinstance(covariance, Mapping):
-        texts = {function: short_text(own) for function, own in covariance.items()}
+        texts = {function: with_numbers(own) for function, own in covariance.items()}
         shown = "; ".join(f"{function}: {text}" for function, text in texts.items())
         shown = shown if len(texts) > 1 else next(iter(texts.values()))
     else:
-        shown = short_text(covariance)
+        shown = with_numbers(covariance)
     return [
         f"{name} ~ {shown}",
         f"{likelihood.name} likelihood{known}, {model.n_cases} rows, {model.structure_in_words}",
     ]
+
+
+def with_numbers(covariance: Covariance, hidden: str = "") -> str:
+    """As `short_text`, with the numbers that are fixed, such as ``2 * matern32(age, length_scale=3)``.
+
+    Some amplitudes of factors are ``hidden``: those of "one", and "all" beside a free one, which they scale.
+    """
+    if isinstance(covariance, Product):
+        hidden = "all" if hidden == "all" or covariance.free_scales() else "one"
+    if isinstance(covariance, Sum | Product):
+        return covariance.joined(partial(with_numbers, hidden=hidden))
+    leaf: Any = covariance
+    fixed = {
+        parameter: value
+        for parameter in leaf.parameters()
+        if _is_fixed(value := getattr(leaf, parameter))
+    }
+    if isinstance(leaf, Constant) and fixed:
+        return f"{fixed['signal_sd'] ** 2:.4g}"
+    if hidden == "all" or (hidden and fixed.get(leaf.amplitude) == 1.0):
+        fixed.pop(leaf.amplitude, None)
+    if not fixed:
+        return short_text(leaf)
+    columns = [str(column) for column in leaf.columns or ()]
+    shown = [f"{name}={_number(value)}" for name, value in fixed.items()]
+    return f"{leaf.term}({', '.join([*columns, *shown])})"
+
+
+def _is_fixed(value: Any) -> bool:
+    parts = value if isinstance(value, tuple) else (value,)
+    return all(isinstance(part, int | float) for part in parts)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"({', '.join(f'{part:.4g}' for part in value)})"
+    return f"{value:.4g}"
 
 
 def _free_of(model: GPModel | MultiGPModel) -> list[_Free]:

@@ -362,7 +362,7 @@ def test_a_model_prints_as_it_was_written():
     fixed = "matern32(age, length_scale=20.0, signal_sd=1.0) + group(ward)"
     model = of("well", fixed, likelihood="probit")
     lines = str(model).splitlines()
-    assert lines[0] == "P(well = 1) ~ matern32(age) + group(ward)"
+    assert lines[0] == "P(well = 1) ~ matern32(age, length_scale=20, signal_sd=1) + group(ward)"
     assert lines[1] == "probit likelihood, 40 rows, dense"
     assert [line.split()[0] for line in lines[3:]] == ["group.signal_sd", "mean"]
     assert lines[3].endswith("1 (0.141 to 7.1)")
@@ -370,10 +370,27 @@ def test_a_model_prints_as_it_was_written():
     assert "<td>group.signal_sd</td><td>1</td><td>0.141 to 7.1</td>" in page
     counts = of("visits", "group(ward, signal_sd=1.0)", "poisson", exposure="hours", mean=0.0)
     assert str(counts) == (
-        "visits ~ group(ward)\npoisson likelihood with exposure of each row, 40 rows, basis (exact: "
-        "3 functions for 40 cases)"
+        "visits ~ group(ward, signal_sd=1)\n"
+        "poisson likelihood with exposure of each row, 40 rows, basis (exact: 3 functions for 40 cases)"
     )
     assert "<table>" not in counts._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("2.0 * matern32(age)", "2 * matern32(age)"),
+        ("matern32(age) * group(ward) + 1.0", "matern32(age) * group(ward) + 1"),
+        ("linear(age) * group(ward)", "linear(age) * group(ward)"),
+        (
+            "(matern32(age) + 4.0) * group(ward, signal_sd=0.5)",
+            "(matern32(age) + 4) * group(ward, signal_sd=0.5)",
+        ),
+        ("periodic(age, period=7.0)", "periodic(age, period=7)"),
+    ],
+)
+def test_a_model_prints_its_fixed_numbers(written, shown):
+    assert str(of(covariance=written)).splitlines()[0].endswith(f" ~ {shown}")
 
 
 def test_results_keep_the_names_of_the_outcome_and_of_the_columns():
