@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from gpmcflow.samplers.variables import in_own_units
 log = logging.getLogger(__name__)
 WEIGHED = 1000  # draws of the mixture that tell the masses
 LEAST_MASS = 0.01  # of a mode that every chain should visit
+LEAST_TOLD = 0.005  # mass of a mode that words name
+MOST_TOLD, LEAST_APART = 3, 0.4  # parameters that words name, and how far apart modes have them
 EXPECTED = 5.0  # visits of a chain below which none may be chance
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
@@ -102,16 +105,30 @@ def modes_group(
     if visits is not None:
         columns["visits"] = (("chain", "mode"), visits[:, order])
         coords["chain"] = np.arange(len(visits))
-    return xr.Dataset(variables | columns, coords, {"in_words": in_words(masses)})
+    words = in_words(masses[order], theta, {name: variables[name][1] for name in variables})
+    return xr.Dataset(variables | columns, coords, {"in_words": words})
 
 
-def in_words(masses: np.ndarray) -> str:
-    """Such as "two explanations: 92 %, 8 %"; modes of less than half a percent are left out."""
-    shown = sorted((mass for mass in masses if mass >= 0.005), reverse=True)
-    if len(shown) == 1:
+def in_words(masses: np.ndarray, theta: np.ndarray, values: Mapping[str, np.ndarray]) -> str:
+    """Such as "two explanations: 92 % with length_scale 1.05, noise_sd 0.56; 8 % with length_scale 0.17, ..".
+
+    ``masses`` (K,) in falling order, coordinates theta (K, d), and ``values`` (K,) of each parameter in its
+    own units, of which those are told that tell the modes apart: at most three, the farthest apart in theta.
+    Modes of less than half a percent are left out.
+    """
+    n = int((masses >= LEAST_TOLD).sum())
+    if n < 2:
         return "one explanation"
-    count = _NUMBERS[len(shown)] if len(shown) < len(_NUMBERS) else str(len(shown))
-    return f"{count} explanations: " + ", ".join(f"{100 * mass:.0f} %" for mass in shown)
+    count = _NUMBERS[n] if n < len(_NUMBERS) else str(n)
+    apart = np.ptp(theta[:n], axis=0)
+    places = sorted(np.argsort(-apart, kind="stable")[:MOST_TOLD])
+    names = [name for name in values if name != "theta"]
+    told = [names[k] for k in places if apart[k] >= LEAST_APART]
+    each = []
+    for k in range(n):
+        at = ", ".join(f"{name} {values[name][k]:.3g}" for name in told)
+        each.append(f"{100 * masses[k]:.0f} %{' with ' if at else ''}{at}")
+    return f"{count} explanations: {'; '.join(each)}"
 
 
 def visits_of(model: GPModel, mixture: Mixture, theta: np.ndarray) -> np.ndarray:

@@ -154,7 +154,8 @@ def sample(
     not agree, stand still, or proposals fail, and where the error of basis functions is large. Of a
     regression (latents integrated out) of up to 8 free parameters also ``modes``: parameters and mass of
     each mode of the posterior, and how often each chain visits it; attribute ``modes`` says it in words, such
-    as "two explanations: 92 %, 8 %". Warns where a chain never visits one of more than 1 %.
+    as "two explanations: 92 % with length_scale 1.05; 8 % with length_scale 0.17". Warns where a chain never
+    visits one of more than 1 %.
 
     With ``predictive``, of models: ``log_likelihood`` (chain, draw, case: y, log p(y_i | eta_i, theta)),
     ``posterior_predictive`` (y, replicates of the observations, and the predictor eta), ``prior`` and
