@@ -247,5 +247,5 @@ ANALYSIS = Study(
     check,
     jobs,
     costs="gpmcflow.analysis.costs:COSTS",
-    answers="gpmcflow.analysis.answers:answers",
+    answers="gpmcflow.analysis.page.page:answers",
 )

@@ -8,16 +8,15 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.area_map import areas_answer
+from gpmcflow.analysis.page.areas import areas_answer
 from gpmcflow.analysis.page.columns import besides_location, columns_answer, curve_answer
-from gpmcflow.analysis.page.html import Section, italic, join, paragraph, quiet, sentences
+from gpmcflow.analysis.page.html import Section, italic, paragraph, quiet, section, sentences
 from gpmcflow.analysis.page.places import map_answer
 from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis, label
 from gpmcflow.analysis.page.standing import (
     NONE,
     against_simple,
     changes,
-    error_unit,
     nothing_learnt,
     one_class,
     place_leads,
@@ -35,24 +34,25 @@ def title_of(analysis: Analysis) -> str:
 def answer(analysis: Analysis) -> Section:
     """First section: what goes with the outcome, by how much, how sure, and how good it is."""
     if place_leads(analysis):
-        main = sentences([map_answer(analysis), besides_location(analysis)])
+        main = sentences(map_answer(analysis), besides_location(analysis))
     elif not analysis["curve"].empty:
         main = curve_answer(analysis)
     else:
         main = columns_answer(analysis)
     if not nothing_learnt(analysis):
-        main = sentences([areas_answer(analysis), main])
+        main = sentences(areas_answer(analysis), main)
     if analysis.provisional:
         main = Markup(
             "<b>Provisional:</b> {} failed (see “Can I trust the computation?”). {}"
         ).format(_failed(len(analysis.alarms)), main)
-    parts = [
-        paragraph(main, "answer"),
+    return section(
+        *("answer", "The answer"),
+        paragraph(_leak(analysis)),
+        paragraph(main, kind="answer"),
         paragraph(_score(analysis)),
         paragraph(_left_over(analysis)),
         quiet(_notes(analysis)),
-    ]
-    return Section("answer", "The answer", join([*_warnings(analysis), *parts]))
+    )
 
 
 def _left_over(analysis: Analysis) -> Markup:
@@ -67,17 +67,16 @@ def _left_over(analysis: Analysis) -> Markup:
     ).format(season["name"] or period, italic(label(column)), column, period)
 
 
-def _warnings(analysis: Analysis) -> list[Markup]:
+def _leak(analysis: Analysis) -> Markup:
     """What may make the answer one to another question: it stands before all else."""
     leak = analysis.info.get("leak")
     if not leak:
-        return []
-    text = Markup(
+        return Markup("")
+    return Markup(
         "<b>Check the column {}:</b> it follows the order of the file and almost determines {}. If it is a "
         "row number, or was known only after the outcome, leave it out (drop: [{}]) and run again; the "
         "answer below rests on it."
-    )
-    return [paragraph(text.format(label(leak), label(analysis.target), leak))]
+    ).format(label(leak), label(analysis.target), leak)
 
 
 def _failed(n: int) -> str:
@@ -108,7 +107,7 @@ def _score(analysis: Analysis) -> Markup:
         parts.append(text + ".")
     elif math.isfinite(error):
         text = f"{opening}, predictions are typically off by {_error(analysis, shown)}"
-        text += " points" if analysis.kind == "share" else error_unit(analysis)
+        text += " points" if analysis.kind == "share" else analysis.unit
         if base is not None and math.isfinite(base.get("error", math.nan)):
             text += (
                 f"; always answering with the {analysis.typical} is off by {_error(analysis, base)}"
@@ -135,7 +134,7 @@ def _score(analysis: Analysis) -> Markup:
     parts += [against_simple(analysis), _none_seen(analysis), _separated(analysis)]
     if not analysis.by_loo and n < ENOUGH_ROWS:
         parts.append("That is too few rows to judge by.")
-    return sentences(parts)
+    return sentences(*parts)
 
 
 def _separated(analysis: Analysis) -> Markup:

@@ -16,6 +16,8 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from gpmcflow.analysis.page.html import figure
+from gpmcflow.analysis.page.results import Analysis
 from gpmcflow.plot.style import (
     ACCENT,
     INK,
@@ -44,14 +46,26 @@ def drawn(
     ``key`` keeps its ids apart, the caption's first sentence is read out.
     """
     with mpl.rc_context(SETTINGS):
-        figure = Figure(figsize=(WIDTH / 72, frame.height / 72), dpi=72)
-        draw(new_axes(figure, frame), *args, **settings)
-        thin(figure)
+        drawing = Figure(figsize=(WIDTH / 72, frame.height / 72), dpi=72)
+        draw(new_axes(drawing, frame), *args, **settings)
+        thin(drawing)
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         with mpl.rc_context({"svg.hashsalt": key}):
-            figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
+            drawing.savefig(buffer, format="svg", metadata=nothing, transparent=True)
         return Markup(_for_the_page(buffer.getvalue(), caption, frame.height))
+
+
+def panel(analysis: Analysis, key: str, *args: Any, **settings: Any) -> Markup:
+    """`drawn` for the page of an analysis."""
+    return drawn(f"{analysis.info['name']}-{key}", *args, **settings)
+
+
+def one_panel(
+    analysis: Analysis, key: str, caption: str, frame: Frame, *args: Any, **settings: Any
+) -> Markup:
+    """A figure of one such panel."""
+    return figure([panel(analysis, key, caption, frame, *args, **settings)], caption)
 
 
 def _for_the_page(svg: str, caption: str, height: float) -> str:

@@ -10,11 +10,10 @@ from gpmcflow.analysis.page.html import (
     Head,
     Section,
     folded,
-    join,
     link,
     paragraph,
     quiet,
-    sentences,
+    section,
     table,
 )
 from gpmcflow.analysis.page.results import Analysis, label
@@ -50,7 +49,7 @@ def coefficient_tables(analysis: Analysis) -> Section | None:
         text += (
             " A column with a curve has no single slope: “Which columns matter?” shows its effect."
         )
-    body = [paragraph(sentences([text, *_shared(analysis, main)])), _table(main)]
+    body = [paragraph(text, *_shared(analysis, main)), _table(main)]
     if not shares.empty:
         found = [
             (name.removeprefix("share(").removesuffix(")"), words.percent(mean))
@@ -65,7 +64,7 @@ def coefficient_tables(analysis: Analysis) -> Section | None:
             folded(f"Effects of {len(levels)} levels{some}", _table(largest.head(MOST_LEVELS)))
         )
     body.append(quiet(Markup("All of them: {}.").format(link("coefficients.csv"))))
-    return Section("coefficients", "Coefficients", join(body))
+    return section("coefficients", "Coefficients", *body)
 
 
 def _shared(analysis: Analysis, main: pd.DataFrame) -> list[Markup]:

@@ -21,7 +21,6 @@ from gpmcflow.analysis.page.standing import (
     Together,
     against_base,
     changes,
-    error_unit,
     nothing_learnt,
     place_of,
     together,
@@ -201,21 +200,18 @@ def columns_answer(analysis: Analysis) -> Markup:
         )
         doubt = Markup(text).format(italic(analysis.target), analysis.overall)
     moved = _grades_move(analysis, clear)
+    sign = "There is a weak sign that {} matter{}."
     return sentences(
-        [
-            "" if found else doubt,
-            moved,
-            *_matter(analysis, clear, likely, sets, len(shifts)),
-            *_spelled(analysis, [] if moved else clear),
-            "" if clear else _along(analysis, sets),
-            _may_matter("It is likely that {} matter{}.", likely) if sets or not clear else "",
-            ""
-            if clear or likely or sets
-            else _may_matter("There is a weak sign that {} matter{}.", weak),
-            _location(analysis),
-            doubt if found else "",
-            _overall(analysis),
-        ]
+        "" if found else doubt,
+        moved,
+        *_matter(analysis, clear, likely, sets, len(shifts)),
+        *_spelled(analysis, [] if moved else clear),
+        "" if clear else _along(analysis, sets),
+        _may_matter("It is likely that {} matter{}.", likely) if sets or not clear else "",
+        "" if clear or likely or sets else _may_matter(sign, weak),
+        _location(analysis),
+        doubt if found else "",
+        _overall(analysis),
     )
 
 
@@ -386,9 +382,8 @@ def _size(analysis: Analysis, shift: Change | Together, first: bool) -> str:
         value, low, high = -value, -high, -low
     side = "higher" if up else "lower"
     if not analysis.shares:
-        unit = error_unit(analysis)
         middle, lower, upper = words.interval_parts(value, low, high)
-        return f"{middle}{unit} {side} ({'95 % interval ' * first}{lower} to {upper})"
+        return f"{middle}{analysis.unit} {side} ({'95 % interval ' * first}{lower} to {upper})"
     middle, lower, upper = words.points_parts(value, low, high)
     noun = "point" if middle == "1" else "points"
     return f"{middle} {noun} {side} ({'95 % interval ' * first}{lower} to {upper})"
@@ -404,10 +399,8 @@ def _overall(analysis: Analysis) -> Markup:
         return Markup("Of all {}, {} are {}.").format(of, words.percent(base), what)
     per = f" {analysis.per}" if analysis.per and analysis.kind == "counts" else ""
     if analysis.kind == "survival":
-        return Markup("The median of all rows is {}{}.").format(
-            words.number(base), error_unit(analysis)
-        )
-    return Markup("The average is {}{}{}.").format(words.number(base), error_unit(analysis), per)
+        return Markup("The median of all rows is {}{}.").format(words.number(base), analysis.unit)
+    return Markup("The average is {}{}{}.").format(words.number(base), analysis.unit, per)
 
 
 def _shaped_series(analysis: Analysis, shifts: list[Change]) -> Markup:
@@ -480,12 +473,12 @@ def curve_answer(analysis: Analysis) -> Markup:
     def at(row: pd.Series, *, opening: bool = False) -> str:
         if analysis.shares:
             return words.percent_interval(row["mean"], row["low"], row["high"], first=opening)
-        of = error_unit(analysis)
-        return words.interval(row["mean"], row["low"], row["high"], unit=of, first=opening)
+        triple = row["mean"], row["low"], row["high"]
+        return words.interval(*triple, unit=analysis.unit, first=opening)
 
     if seen and season_of(analysis, name):
         repeats = season_answer(analysis, curve, column, at)
-        return sentences([*repeats, "" if analysis.shares else _overall(analysis)])
+        return sentences(*repeats, "" if analysis.shares else _overall(analysis))
     ends = (
         f"At {_near(first, curve)} it is {at(first, opening=not leads)}, "
         f"at {_near(last, curve)} it is {at(last)}."
@@ -503,7 +496,7 @@ def curve_answer(analysis: Analysis) -> Markup:
         verb = {"rising": "rises", "falling": "falls", "": "does not clearly change"}[trend]
         parts = [Markup("The {} {} with {}.").format(analysis.response, verb, column), ends]
         parts.append(Markup("In between it is {}.").format(extremes) if places else "")
-    return sentences([*parts, "" if analysis.shares else _overall(analysis)])
+    return sentences(*parts, "" if analysis.shares else _overall(analysis))
 
 
 def _within_the_data(analysis: Analysis) -> pd.DataFrame:

@@ -16,9 +16,9 @@ from gpmcflow.analysis.page.html import (
     bold,
     code,
     italic,
-    join,
     paragraph,
     quiet,
+    section,
     sentences,
     table,
 )
@@ -30,7 +30,7 @@ def which_model(analysis: Analysis) -> Section:
     heading = "Which model?"
     models = analysis.models
     if len(models) == 1:
-        return Section("models", heading, paragraph(_only_one(analysis)))
+        return section("models", heading, paragraph(_only_one(analysis)))
     averaged = not analysis["evidence"].empty
     cells = [
         [label(row["name"]), _can_do(row), _loo_cell(analysis, row)]
@@ -43,14 +43,14 @@ def which_model(analysis: Analysis) -> Section:
     ]
     heads += [] if averaged else [Head("odds by the evidence†", True, wrap=True)]
     at_maximum = [] if averaged else _by_evidence(analysis)
-    body = [
-        paragraph(sentences([*_by_leave_one_out(analysis), *at_maximum])),
+    return section(
+        *("models", heading),
+        paragraph(*_by_leave_one_out(analysis), *at_maximum),
         paragraph(_why(analysis)),
         table(heads, cells, best=0),
-        quiet(sentences([*_notes(analysis), *([] if averaged else _notes_on_evidence(analysis))])),
+        quiet(*_notes(analysis), *([] if averaged else _notes_on_evidence(analysis))),
         by_evidence(analysis),
-    ]
-    return Section("models", heading, join(body))
+    )
 
 
 def _why(analysis: Analysis) -> Markup:
@@ -95,7 +95,7 @@ def _why(analysis: Analysis) -> Markup:
         said.append(
             Markup("The draws of {} failed a check, so they do not count here.").format(names)
         )
-    return sentences(said)
+    return sentences(*said)
 
 
 def _only_one(analysis: Analysis) -> Markup:

@@ -9,7 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page.canvas import one_panel, panel
 from gpmcflow.analysis.page.html import (
     Head,
     bold,
@@ -45,14 +45,12 @@ def by_evidence(analysis: Analysis) -> Markup:
     said += [_rough(analysis, settle, group, len(sound)) for settle, group in rough]
     said.append(_difference(analysis))
     return join(
-        [
-            paragraph(sentences(said)),
-            _picture(analysis, sound),
-            _table(rows, best=0 if len(sound) > 1 else -1),
-            quiet(_notes(len(sound), len(rows) - len(sound))),
-            quiet(_hyperpriors(analysis)),
-            _ladders(analysis),
-        ]
+        paragraph(*said),
+        _picture(analysis, sound),
+        _table(rows, best=0 if len(sound) > 1 else -1),
+        quiet(_notes(len(sound), len(rows) - len(sound))),
+        quiet(_hyperpriors(analysis)),
+        _ladders(analysis),
     )
 
 
@@ -60,44 +58,24 @@ def _favoured(analysis: Analysis, sound: pd.DataFrame) -> Markup:
     """What the data favour, over what, by how much, and what they cannot tell apart."""
     best, others = sound.iloc[0], sound.iloc[1:]
     name = bold(label(best["model"]))
-    behind = {
-        verdict: [row for _, row in others.iterrows() if row["verdict"] == verdict]
-        for verdict in ("worse", "no preference", "not resolved")
+    texts = {
+        "worse": "By the evidence the data favour {}: it is {}.",
+        "no preference": "The evidence leans towards {}, which is {}.",
+        "not resolved": "{} and {} cannot be told apart by the evidence.",
     }
     parts = []
-    if behind["worse"]:
-        times = [
-            words.times_phrase(-row["log_bayes_factor"], _name(row)) for row in behind["worse"]
-        ]
-        parts.append(
-            Markup("By the evidence the data favour {}: it is {}.").format(
-                name, words.series(times)
-            )
-        )
-    if behind["no preference"]:
-        slightly = [
-            words.times_phrase(-row["log_bayes_factor"], _name(row))
-            for row in behind["no preference"]
-        ]
-        parts.append(
-            Markup("The evidence leans towards {}, which is {}.").format(
-                name, words.series(slightly)
-            )
-        )
-    if behind["not resolved"]:
-        parts.append(
-            Markup("{} and {} cannot be told apart by the evidence.").format(
-                name, words.series([_name(row) for row in behind["not resolved"]])
-            )
-        )
+    for verdict, text in texts.items():
+        behind = [row for _, row in others.iterrows() if row["verdict"] == verdict]
+        named = [_name(row) for row in behind]
+        if verdict != "not resolved":
+            named = [words.times_phrase(-row["log_bayes_factor"], _name(row)) for row in behind]
+        if behind:
+            parts.append(Markup(text).format(name, words.series(named)))
     shown = analysis.info["shown"]
-    if shown in {row["model"] for row in behind["worse"]}:
-        parts.append(
-            Markup("This page shows {} all the same, for its predictions.").format(
-                italic(label(shown))
-            )
-        )
-    return sentences(parts)
+    if shown in set(others.loc[others["verdict"] == "worse", "model"]):
+        text = "This page shows {} all the same, for its predictions."
+        parts.append(Markup(text).format(italic(label(shown))))
+    return sentences(*parts)
 
 
 def _picture(analysis: Analysis, sound: pd.DataFrame) -> Markup:
@@ -110,8 +88,9 @@ def _picture(analysis: Analysis, sound: pd.DataFrame) -> Markup:
     )
     names = [label(name) for name in sound["model"]]
     bars = evidence_bars(names, sound["log_evidence"], sound["standard_error"])
-    key = f"{analysis.info['name']}-evidence"
-    return figure([drawn(key, caption, rows_frame(bars), interval_rows, bars, EVIDENCE)], caption)
+    return one_panel(
+        *(analysis, "evidence", caption, rows_frame(bars), interval_rows), *(bars, EVIDENCE)
+    )
 
 
 def _name(row: pd.Series) -> Markup:
@@ -188,7 +167,7 @@ def _notes(n_sound: int, n_rough: int) -> Markup:
         )
     if n_rough:
         parts.append("‡ It raised an alarm, and should not be quoted.")
-    return sentences([*parts, Markup("All: {}.").format(link("evidence.csv"))])
+    return sentences(*parts, Markup("All: {}.").format(link("evidence.csv")))
 
 
 def _hyperpriors(analysis: Analysis) -> Markup:
@@ -229,10 +208,7 @@ def _ladders(analysis: Analysis) -> Markup:
     )
     values = analysis["evidence"].set_index("model")["log_evidence"]
     panels = [
-        drawn(
-            f"{analysis.info['name']}-ladder-{name}",
-            *(caption, LADDER, ladder, rows, values[name], label(name)),
-        )
+        panel(analysis, f"ladder-{name}", caption, LADDER, ladder, rows, values[name], label(name))
         for name, rows in frame.groupby("model", sort=False)
     ]
     return folded("From the fitted Gaussian to the posterior: the ladders", figure(panels, caption))

@@ -36,27 +36,32 @@ class Head(NamedTuple):
         return Markup(' class="{}"').format(" ".join(names)) if names else Markup("")
 
 
-def join(parts: Iterable[Markup | str]) -> Markup:
-    """Parts one after the other, each on a line of its own."""
+def section(key: str, heading: str, *parts: Markup | str) -> Section:
+    """A section of these parts."""
+    return Section(key, heading, join(*parts))
+
+
+def join(*parts: Markup | str) -> Markup:
+    """Parts one after the other, each on a line of its own; empty ones are left out."""
     return Markup("\n").join(part for part in parts if part)
 
 
-def sentences(parts: Iterable[Markup | str]) -> Markup:
+def sentences(*parts: Markup | str) -> Markup:
     """Sentences with a space between them; empty ones are left out."""
     return Markup(" ").join(part for part in parts if part)
 
 
-def paragraph(text: Markup | str, kind: str = "") -> Markup:
-    """A paragraph; nothing for an empty text."""
-    if not text:
+def paragraph(*parts: Markup | str, kind: str = "") -> Markup:
+    """A paragraph of sentences; nothing if all are empty."""
+    if not (text := sentences(*parts)):
         return Markup("")
     name = Markup(' class="{}"').format(kind) if kind else Markup("")
     return Markup("<p{}>{}</p>").format(name, text)
 
 
-def quiet(text: Markup | str) -> Markup:
+def quiet(*parts: Markup | str) -> Markup:
     """A paragraph in small grey type."""
-    return paragraph(text, "quiet")
+    return paragraph(*parts, kind="quiet")
 
 
 def bold(text: str) -> Markup:

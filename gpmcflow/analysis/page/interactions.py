@@ -6,17 +6,16 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page.canvas import panel
 from gpmcflow.analysis.page.html import (
     Head,
     Section,
     figure,
     italic,
-    join,
     link,
     paragraph,
     quiet,
-    sentences,
+    section,
     table,
 )
 from gpmcflow.analysis.page.results import Analysis, label
@@ -36,19 +35,17 @@ def interactions(analysis: Analysis) -> Section | None:
         f"{words.capital(analysis.response)} with one column along the axis and another at some of its "
         "values; bands: 95 % intervals. Averages are over rows of the file."
     )
-    body = [
-        paragraph(sentences([_sentence(analysis, row) for _, row in frame.iterrows()])),
+    note = Markup(
+        "An interaction is shown if changes that do not depend on the other column would differ so much with "
+        "a chance below 5 %, counting all pairs that share a term of the model. All: {}, {}."
+    ).format(link("interactions.csv"), link("pairs.csv"))
+    return section(
+        *("interactions", "Do columns act together?"),
+        paragraph(*(_sentence(analysis, row) for _, row in frame.iterrows())),
         figure([_picture(analysis, row, caption) for _, row in frame.iterrows()], caption),
         _table(analysis, frame),
-        quiet(
-            Markup(
-                "An interaction is shown if changes that do not depend on the other column would differ so "
-                "much with a chance below 5 %, counting all pairs that share a term of the model. All: {}, "
-                "{}."
-            ).format(link("interactions.csv"), link("pairs.csv"))
-        ),
-    ]
-    return Section("interactions", "Do columns act together?", join(body))
+        quiet(note),
+    )
 
 
 def _sentence(analysis: Analysis, row: pd.Series) -> Markup:
@@ -66,11 +63,10 @@ def _sentence(analysis: Analysis, row: pd.Series) -> Markup:
 def _amount(analysis: Analysis, row: pd.Series, name: str) -> str:
     triple = (row[name], row[f"{name}_low"], row[f"{name}_high"])
     if analysis.shares:
-        middle, low, high = words.points_parts(*triple, sign=True)
-        return f"{middle} points ({low} to {high})"
+        return words.points(*triple, noun=" points")
     if analysis.ratios:
         return f"a factor of {words.interval(*triple)}"
-    return words.interval(*triple, unit=analysis.unit_after(analysis.info["target"]["name"]))
+    return words.interval(*triple, unit=analysis.unit)
 
 
 def _picture(analysis: Analysis, row: pd.Series, caption: str) -> Markup:
@@ -78,8 +74,8 @@ def _picture(analysis: Analysis, row: pd.Series, caption: str) -> Markup:
     part = pairs[(pairs["column"] == row["column"]) & (pairs["by"] == row["by"])]
     part = part.drop(columns="by").rename(columns={"by_value": "by"})
     levels = positions(part["value"]) is None
-    return drawn(
-        f"{analysis.info['name']}-pair-{row.name}",
+    return panel(
+        *(analysis, f"pair-{row.name}"),
         *(caption, effect_by_frame(part, levels=levels), effect_by, part),
         **{"levels": levels, "share": analysis.shares, "by": label(row["by"])},
         response=analysis.response,
@@ -111,7 +107,4 @@ def _cell(analysis: Analysis, row: pd.Series, name: str) -> str:
     triple = (row[name], row[f"{name}_low"], row[f"{name}_high"])
     if analysis.shares and name == "difference":  # which may be 150 points
         return words.interval(*(100.0 * end for end in triple))
-    if analysis.shares:
-        middle, low, high = words.points_parts(*triple, sign=True)
-        return f"{middle} ({low} to {high})"
-    return words.interval(*triple)
+    return analysis.change_in_words(*triple)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
 
 from gpmcflow.analysis.effects import MOST_LEVELS
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.area_map import area_maps
-from gpmcflow.analysis.page.canvas import drawn
-from gpmcflow.analysis.page.html import Section, figure, join
+from gpmcflow.analysis.page.areas import area_maps
+from gpmcflow.analysis.page.canvas import one_panel, panel
+from gpmcflow.analysis.page.html import Section, figure, section
 from gpmcflow.analysis.page.places import doubt_sentence
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import place_leads, place_of
@@ -28,44 +30,23 @@ def picture(analysis: Analysis) -> Section | None:
     elif not analysis["effects"].empty:
         body = _effects(analysis)
     elif areas is not None:
-        return Section("picture", "The picture", areas)
+        return section("picture", "The picture", areas)
     else:
         return None
-    if areas is not None:
-        body = join([areas, body])
+    parts = [areas or "", body]
     place = place_of(analysis)
     if place is not None and place.seen and not place_leads(analysis):
-        body = join([body, _map(analysis)])
+        parts.append(_map(analysis))
     if not analysis["survival"].empty:
-        body = join([body, _survival(analysis)])
-    return Section("picture", "The picture", body)
+        parts.append(_survival(analysis))
+    return section("picture", "The picture", *parts)
 
 
 def _map(analysis: Analysis):
     grid = grid_of(analysis["map"], analysis.kind)
     points = analysis["points"].iloc[:0] if analysis.info.get("share") else analysis["points"]
     x, y = analysis.info["coordinates"]
-    doubts = {
-        "counts": (
-            "how far the truth may lie from the map, as a factor up or down",
-            "Uncertainty (95 %): within a factor of",
-        ),
-        **dict.fromkeys(
-            ("positive", "survival"),
-            (
-                "how far the truth may lie from the map, as a factor up or down",
-                "Uncertainty (95 %): within a factor of",
-            ),
-        ),
-        "real": (
-            "how far the truth may lie from the map, up or down",
-            "Uncertainty (95 %): within",
-        ),
-    }
-    words_of_doubt, title = doubts.get(
-        analysis.kind,
-        ("how far the truth may lie from the map, up or down", "Uncertainty (95 %): within"),
-    )
+    factor, of = (" as a factor", " a factor of") if analysis.ratios else ("", "")
     dots = ""
     if len(points):
         some = "" if len(points) <= MOST_POINTS else f"{MOST_POINTS} of "
@@ -74,25 +55,24 @@ def _map(analysis: Analysis):
         part
         for part in (
             f"First: {analysis.response}.",
-            f"Second: {words_of_doubt}, with 95 % probability.",
+            f"Second: how far the truth may lie from the map,{factor} up or down, with 95 % probability.",
             dots,
             doubt_sentence(analysis, grid),
         )
         if part
     )
-    key, frame = f"{analysis.info['name']}-map", map_frame(grid)
     names, share = (analysis.with_unit(x), analysis.with_unit(y)), analysis.shares
+    drawing = caption, map_frame(grid), partial(draw_map, names=names, share=share), grid
     panels = [
-        drawn(
-            *(f"{key}-0", caption, frame, draw_map, grid, grid.mean, points),
+        panel(
+            *(analysis, "map-0", *drawing, grid.mean, points),
             title=words.capital(analysis.response),
             geometric=analysis.ratios,
             unsure=unsure_above(grid, analysis.kind),
-            **{"names": names, "share": share},
         ),
-        drawn(
-            *(f"{key}-1", caption, frame, draw_map, grid, grid.doubt, points),
-            **{"title": title, "names": names, "share": share},
+        panel(
+            *(analysis, "map-1", *drawing, grid.doubt, points),
+            title=f"Uncertainty (95 %): within{of}",
         ),
     ]
     return figure(panels, caption)
@@ -114,16 +94,14 @@ def _curve(analysis: Analysis):
     else:
         parts.append("Outer band: 95 % interval of one new row.")
         if len(rug):
-            parts.append(_ends(rug) or f"Dots: {_some(analysis, rug, len(rug))}.")
+            parts.append(_ends(rug) or f"Dots: {_some(analysis, len(rug))}.")
     caption = " ".join(parts)
-    panel = drawn(
-        f"{analysis.info['name']}-curve",
-        *(caption, curves.CURVE, curves.curve, curve, rug),
+    return one_panel(
+        *(analysis, "curve", caption, curves.CURVE, curves.curve, curve, rug),
         kind=analysis.kind,
         response=words.capital(_axis(analysis)),
         name=analysis.with_unit(name) if name else "input",
     )
-    return figure([panel], caption)
 
 
 def _survival(analysis: Analysis):
@@ -135,13 +113,11 @@ def _survival(analysis: Analysis):
         f"{low} (dashed), other things equal. Grey steps: all rows by Kaplan-Meier, which allows for those "
         "not seen to end."
     )
-    key, time = f"{analysis.info['name']}-survival", analysis.info["target"]["name"]
-    ends = (strongest["high"], strongest["low"])
-    panel = drawn(
-        *(key, caption, curves.SURVIVAL, curves.survival),
+    ends, time = (strongest["high"], strongest["low"]), analysis.info["target"]["name"]
+    return one_panel(
+        *(analysis, "survival", caption, curves.SURVIVAL, curves.survival),
         *(analysis["survival"], ends, analysis.with_unit(time)),
     )
-    return figure([panel], caption)
 
 
 def _grades(analysis: Analysis):
@@ -150,8 +126,6 @@ def _grades(analysis: Analysis):
     if analysis.kind == "classes":  # the class that the page reports stands above the others
         levels = [name for name in levels if name != target["positive"]] + [target["positive"]]
         split = len(levels)
-    relevance = analysis["relevance"]
-    categories = set(relevance.loc[relevance["kind"] == "category", "column"])
     caption = (
         f"Probability of each {level} of {analysis.target} when one column is set to a value, other things "
         f"equal{'; the lowest grade is at the bottom' if level == 'grade' else ''}. Below the line: "
@@ -159,18 +133,23 @@ def _grades(analysis: Analysis):
     )
     panels = []
     for index, (column, part) in enumerate(table.groupby("column", sort=False)):
-        words_of = column in categories
+        words_of = column in _categories(analysis)
         values = part.loc[part["grade"] == levels[0], "value"]
         own = analysis["effects"][analysis["effects"]["column"] == column]
         panels.append(
-            drawn(
-                f"{analysis.info['name']}-grades-{index}",
+            panel(
+                *(analysis, f"grades-{index}"),
                 *(caption, curves.band_frame(values, levels=words_of), curves.bands, part, own),
                 **{"grades": levels, "split": split, "level": level, "levels": words_of},
                 name=analysis.with_unit(column),
             )
         )
     return figure(panels, caption)
+
+
+def _categories(analysis: Analysis) -> set[str]:
+    relevance = analysis["relevance"]
+    return set(relevance.loc[relevance["kind"] == "category", "column"])
 
 
 def _effects(analysis: Analysis):
@@ -184,7 +163,7 @@ def _effects(analysis: Analysis):
     ]
     first = rug[rug["column"] == effects["column"].iloc[0]]
     if len(first):
-        some = _some(analysis, first, len(first))
+        some = _some(analysis, len(first))
         if analysis.kind == "binary":
             parts.append(
                 f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the "
@@ -201,8 +180,7 @@ def _effects(analysis: Analysis):
             f"{words.capital('both' if len(names) == 2 else 'all ' + words.count(len(names)))} "
             "pictures share one vertical axis."
         )
-    relevance = analysis["relevance"]
-    categories = set(relevance.loc[relevance["kind"] == "category", "column"])
+    categories = _categories(analysis)
     if any(effects.loc[effects["column"].isin(categories), "column"].value_counts() >= MOST_LEVELS):
         parts.append(f"Of a category the {MOST_LEVELS} most frequent levels are shown.")
     caption = " ".join(parts)
@@ -212,8 +190,8 @@ def _effects(analysis: Analysis):
     for index, (column, part) in enumerate(effects.groupby("column", sort=False)):
         levels = column in categories
         panels.append(
-            drawn(
-                f"{analysis.info['name']}-effects-{index}",
+            panel(
+                *(analysis, f"effects-{index}"),
                 *(caption, curves.effect_frame(part, levels=levels), curves.effect_with_rows),
                 *(part, rug[rug["column"] == column]),
                 **{"kind": analysis.kind, "levels": levels, "limits": limits, "base": base},
@@ -248,9 +226,8 @@ def _mean(analysis: Analysis) -> str:
 def _base(analysis: Analysis) -> str:
     if analysis.shares:
         return words.percent(analysis.info["base"])
-    unit = analysis.unit_after(analysis.info["target"]["name"])
     per = f" {analysis.per}" if analysis.kind == "counts" and analysis.per else ""
-    return words.number(analysis.info["base"]) + unit + per
+    return words.number(analysis.info["base"]) + analysis.unit + per
 
 
 def _axis(analysis: Analysis) -> str:
@@ -263,6 +240,6 @@ def _rug(analysis: Analysis) -> pd.DataFrame:
     return analysis["rug"].iloc[:0] if analysis.info.get("share") else analysis["rug"]
 
 
-def _some(analysis: Analysis, part: pd.DataFrame, drawn: int) -> str:
+def _some(analysis: Analysis, drawn: int) -> str:
     n = int(analysis.info["n_used"])
     return f"all {words.rows(n)}" if drawn >= n else f"{drawn} of {words.rows(n)}"

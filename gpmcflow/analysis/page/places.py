@@ -81,7 +81,7 @@ def map_answer(analysis: Analysis) -> Markup:
     if unsure and len(sure) < _MOST:
         opening = "It may also be high" if sure else "It may be high"
         parts.append(f"{opening} {_place(analysis, unsure[0])}.")
-    return sentences(parts)
+    return sentences(*parts)
 
 
 def doubt_sentence(analysis: Analysis, grid: Grid) -> str:
@@ -94,7 +94,7 @@ def doubt_sentence(analysis: Analysis, grid: Grid) -> str:
     size = (
         f"{words.number(100 * limit, 2)} points"
         if analysis.shares
-        else words.number(limit, 2) + analysis.unit_after(analysis.info["target"]["name"])
+        else words.number(limit, 2) + analysis.unit
     )
     return f"Hatched: uncertain by more than {size} up or down."
 
@@ -113,8 +113,8 @@ def _place(analysis: Analysis, place: Place, *, first: bool = False) -> str:
     if analysis.shares:
         size = words.percent_interval(place.mean, place.low, place.high, first=first)
     else:
-        unit = analysis.unit_after(analysis.info["target"]["name"])
-        size = words.interval(place.mean, place.low, place.high, unit=unit, first=first)
+        triple = place.mean, place.low, place.high
+        size = words.interval(*triple, unit=analysis.unit, first=first)
     return f"near {where} with {size}"
 
 

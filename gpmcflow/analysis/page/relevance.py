@@ -7,16 +7,15 @@ import math
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page.canvas import one_panel
 from gpmcflow.analysis.page.columns import season_ends
-from gpmcflow.analysis.page.html import Head, Section, figure, join, link, paragraph, quiet, table
+from gpmcflow.analysis.page.html import Head, Section, link, paragraph, quiet, section, table
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import (
     Change,
     Together,
     changes,
     ends,
-    error_unit,
     nothing_learnt,
     together,
 )
@@ -34,8 +33,8 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
     bars, caption = shifts[:_MOST_BARS], _caption(analysis, shifts)
     scale = 100 if analysis.shares else 1
     rows = [Bar(s.name, *(scale * x for x in (s.value, s.lower, s.upper))) for s in bars]
-    panel = drawn(
-        f"{analysis.info['name']}-relevance",
+    picture = one_panel(
+        *(analysis, "relevance"),
         *(caption, rows_frame(rows), interval_rows, rows, _axis(analysis)),
         at=1.0 if analysis.ratios else 0.0,
         logarithmic=analysis.ratios,
@@ -55,13 +54,13 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
         [_set_name(own, len(shifts)), "", _change(analysis, own), own.state, _chance(own)]
         for own in sets
     ]
-    body = [
+    return section(
+        *("relevance", "Which columns matter?"),
         paragraph(_introduction(analysis)),
-        figure([panel], caption),
+        picture,
         table(heads, cells),
         quiet(_note(analysis, shifts)),
-    ]
-    return Section("relevance", "Which columns matter?", join(body))
+    )
 
 
 def reach(analysis: Analysis) -> Section | None:
@@ -84,12 +83,12 @@ def reach(analysis: Analysis) -> Section | None:
             if overlap
             else "The intervals do not overlap: similarity reaches farther in one direction."
         )
-    body = [
+    return section(
+        *("reach", "How far does similarity reach?"),
         paragraph("At these distances, the correlation between two places has fallen to one half."),
         table([Head("direction"), Head("distance", True), Head("95 % interval", True)], cells),
         quiet(stretched),
-    ]
-    return Section("reach", "How far does similarity reach?", join(body))
+    )
 
 
 def _introduction(analysis: Analysis) -> str:
@@ -121,7 +120,7 @@ def _change_head(analysis: Analysis) -> str:
         return "change in points (95 % interval)"
     if analysis.ratios:
         return "factor (95 % interval)"
-    unit = error_unit(analysis).strip()
+    unit = analysis.unit.strip()
     return f"change{f' in {unit}' if unit else ''} (95 % interval)"
 
 
@@ -148,11 +147,7 @@ def _change(analysis: Analysis, shift: Change | Together) -> str:
     """Change with its interval; nothing of columns that do not go with each other."""
     if not math.isfinite(shift.value):
         return ""
-    triple = (shift.value, shift.lower, shift.upper)
-    if analysis.shares:
-        middle, low, high = words.points_parts(*triple, sign=True)
-        return f"{middle} ({low} to {high})"
-    return words.interval(*triple)
+    return analysis.change_in_words(shift.value, shift.lower, shift.upper)
 
 
 def _chance(shift: Change | Together) -> str:

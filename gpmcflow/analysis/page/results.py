@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gpmcflow.analysis.page import words
 from gpmcflow.data.outcome_kinds import KINDS, OutcomeKind
 from gpmcflow.errors import InputError
 from gpmcflow.plot.numbers import label as label
@@ -225,6 +226,15 @@ class Analysis:
         models = self.alarms[~touches_evidence(self.alarms)]["model"]
         return bool(((models == self.info["shown"]) | models.isna()).any())
 
+    @property
+    def unit(self) -> str:
+        """Unit of the outcome, to follow a number, or nothing."""
+        return self.unit_after(self.info["target"]["name"])
+
+    def change_in_words(self, value: float, low: float, high: float) -> str:
+        """A change of the response with its interval: in points, a factor, or a difference."""
+        return (words.points if self.shares else words.interval)(value, low, high)
+
     def with_unit(self, column: str) -> str:
         """Column for an axis, with its unit where the config states one."""
         unit = self.info.get("units", {}).get(column)
@@ -254,8 +264,8 @@ def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
             _read(folder, name, needed, info) if exists else pd.DataFrame(columns=list(needed))
         )
     models = tables["models"]
-    for words in ("covariance", "likelihood", "can_do"):
-        models[words] = models[words].fillna("").astype(str)
+    for name in ("covariance", "likelihood", "can_do"):
+        models[name] = models[name].fillna("").astype(str)
     if info["shown"] not in set(models.loc[models["role"] == "model", "name"]):
         raise InputError(
             f"{folder / 'models.csv'}: no row of the shown model {info['shown']!r}; run the step "
@@ -274,13 +284,13 @@ def _read(
     folder: Path, name: str, needed: tuple[str, ...], info: Mapping[str, Any]
 ) -> pd.DataFrame:
     path = folder / f"{name}.csv"
-    words = [*_TEXT.get(name, []), *(word for word in _NAMES if word in needed)]
+    texts = [*_TEXT.get(name, []), *(column for column in _NAMES if column in needed)]
     if name.startswith("predictions"):
-        words += [*info.get("ids", []), *info.get("shown_columns", [])]
+        texts += [*info.get("ids", []), *info.get("shown_columns", [])]
         if info["target"].get("levels"):
             level = KINDS[info["target"]["kind"]].level
-            words, needed = [*words, level, "outcome"], (level, *_OF_LEVELS)
-    table = read_csv(path, na_values=[""], dtype={word: str for word in words})
+            texts, needed = [*texts, level, "outcome"], (level, *_OF_LEVELS)
+    table = read_csv(path, na_values=[""], dtype=dict.fromkeys(texts, str))
     missing = [column for column in needed if column not in table]
     if missing:
         raise InputError(

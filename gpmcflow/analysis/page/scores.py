@@ -8,16 +8,15 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page.canvas import one_panel
 from gpmcflow.analysis.page.html import (
     Head,
     Section,
     bold,
-    figure,
     italic,
-    join,
     paragraph,
     quiet,
+    section,
     sentences,
     table,
 )
@@ -31,18 +30,13 @@ def scores(analysis: Analysis) -> Section:
     order = score_rows(analysis)
     heading = "How good is it?"
     if order["test_score"].isna().all():
-        return Section(
-            "score", heading, paragraph("No rows were held out, and no score was computed.")
-        )
+        text = "No rows were held out, and no score was computed."
+        return section("score", heading, paragraph(text))
     heads, cells = _columns(analysis, order)
-    body = [paragraph(_introduction(analysis)), table(heads, cells, best=0)]
-    simple = analysis.baseline("simple")
-    if simple is not None:
-        body.append(quiet(_comparison(analysis, order)))
-        picture = _picture(analysis, order)
-        if picture:
-            body.append(picture)
-    return Section("score", heading, join(body))
+    body = [paragraph(*_introduction(analysis)), table(heads, cells, best=0)]
+    if analysis.baseline("simple") is not None:
+        body += [quiet(*_comparison(analysis, order)), _picture(analysis, order)]
+    return section("score", heading, *body)
 
 
 def score_rows(analysis: Analysis) -> pd.DataFrame:
@@ -61,24 +55,16 @@ def _whose(analysis: Analysis) -> Markup:
     """Whether the scored rows are new rows of known groups, such as subjects, or rows of new ones."""
     scored = "left_out" if analysis.by_loo else "held_out"
     known, new = (analysis.groups(scored, whether) for whether in (True, False))
-    return sentences(
-        [
-            Markup(
-                "Other rows with the same {} are among those to learn from: the scores are for new rows of a "
-                "known one."
-            ).format(words.series(known, "or"))
-            if known
-            else "",
-            Markup(
-                "The model has seen no other row with the same {}: the scores are for a new one."
-            ).format(words.series(new, "or"))
-            if new
-            else "",
-        ]
-    )
+    texts = {
+        "Other rows with the same {} are among those to learn from: the scores are for new rows of a known "
+        "one.": known,
+        "The model has seen no other row with the same {}: the scores are for a new one.": new,
+    }
+    named = texts.items()
+    return sentences(*(Markup(t).format(words.series(own, "or")) for t, own in named if own))
 
 
-def _introduction(analysis: Analysis) -> Markup:
+def _introduction(analysis: Analysis) -> list[Markup | str]:
     n = analysis.n_scored
     if analysis.by_loo:
         held = analysis.info["n_test"]
@@ -91,49 +77,7 @@ def _introduction(analysis: Analysis) -> Markup:
         opening = f"Scores on the {words.rows(n)} held out."
         if n < ENOUGH_ROWS:
             opening += " These are too few to tell."
-    whose = _whose(analysis)
-    meaning: Markup | str = {
-        "binary": Markup(
-            "The <i>typical probability</i> is what a model gave to the actual outcome, averaged over "
-            "rows (geometric mean); a coin gives 50 %."
-        ),
-        **dict.fromkeys(
-            ("grades", "classes"),
-            Markup(
-                "The <i>typical probability</i> is what a model gave to the {} seen, averaged over rows "
-                "(geometric mean); guessing among all {} gives {}."
-            ).format(analysis.own.level, *_guessing(analysis)),
-        ),
-        "positive": Markup(
-            "The <i>typical error</i> is the mean distance between outcome and predicted median."
-        )
-        if _has_errors(analysis)
-        else "",
-        "share": Markup(
-            "The <i>typical error</i> is the root of the mean squared difference between prediction "
-            "and outcome, in points of percent."
-        )
-        if _has_errors(analysis)
-        else "",
-        "survival": "A row counts by the density of its time if its end was seen, else by the probability of "
-        "lasting longer than it was followed.",
-        "real": Markup(
-            "The <i>typical error</i> is the root of the mean squared difference between prediction "
-            "and outcome."
-        )
-        if _has_errors(analysis)
-        else "",
-    }.get(
-        analysis.kind,
-        Markup(
-            "The <i>typical probability</i> is what a model gave to the number counted, averaged over "
-            "rows (geometric mean){}."
-        ).format(
-            Markup("; the <i>typical error</i> is the mean distance from prediction to count")
-            if _has_errors(analysis)
-            else ""
-        ),
-    )
+    whose, meaning = _whose(analysis), _meaning(analysis)
     exposed = ""
     if analysis.info["target"].get("unit") and analysis.kind != "survival":
         exposed = f"All of them take {label(analysis.info['target']['unit'])} into account."
@@ -141,13 +85,35 @@ def _introduction(analysis: Analysis) -> Markup:
         bold(analysis.shown["name"]),
         " (“Which model?” says why)" if len(analysis.models) > 1 else "",
     )
-    return sentences([opening, whose, meaning, exposed, shown])
+    return [opening, whose, meaning, exposed, shown]
 
 
-def _guessing(analysis: Analysis) -> tuple[str, str]:
-    """How many grades there are, and the probability that each has where all are alike."""
-    n = len(analysis.info["target"].get("levels") or ()) or 1
-    return words.count(n), words.percent(1.0 / n)
+def _meaning(analysis: Analysis) -> Markup | str:
+    """What the typical probability is, or the typical error."""
+    if analysis.kind == "survival":
+        return (
+            "A row counts by the density of its time if its end was seen, else by the probability of lasting "
+            "longer than it was followed."
+        )
+    if analysis.measured:
+        root = "the root of the mean squared difference between prediction and outcome"
+        error = {
+            "positive": "the mean distance between outcome and predicted median",
+            "share": f"{root}, in points of percent",
+        }.get(analysis.kind, root)
+        text = Markup("The <i>typical error</i> is {}.")
+        return text.format(error) if _has_errors(analysis) else ""
+    seen, after = analysis.own.seen or "the actual outcome", ""
+    if analysis.kind == "binary":
+        after = "; a coin gives 50 %"
+    elif analysis.own.leveled:
+        n = len(analysis.info["target"].get("levels") or ()) or 1
+        after = f"; guessing among all {words.count(n)} gives {words.percent(1.0 / n)}"
+    elif _has_errors(analysis):
+        after = Markup("; the <i>typical error</i> is the mean distance from prediction to count")
+    return Markup(
+        "The <i>typical probability</i> is what a model gave to {}, averaged over rows (geometric mean){}."
+    ).format(seen, after)
 
 
 def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[list[object]]]:
@@ -167,28 +133,20 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[
         unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
         if analysis.own.classified:
             head = Head(f"misclassified of {words.fixed(analysis.n_scored, 0)}", True, wrap=True)
-            values = [_or_nothing(row["error"], lambda x: f"{x:.0f}") for row in rows]
+            values = [f"{row['error']:.0f}" if math.isfinite(row["error"]) else "" for row in rows]
         else:
             percent = 100.0 if analysis.kind == "share" else 1.0
             unit = "points" if analysis.kind == "share" else unit
             head = Head("typical error" + (f", {unit}" if unit else ""), True)
-            values = [
-                _or_nothing(
-                    percent * row["error"],
-                    lambda x, r=row: words.plus_minus(x, percent * r.get("error_se", math.nan)),
-                )
-                for row in rows
+            errors = [
+                (percent * row["error"], percent * row.get("error_se", math.nan)) for row in rows
             ]
+            values = [words.plus_minus(*pair) if math.isfinite(pair[0]) else "" for pair in errors]
         add(head, values)
     if simple is not None:
-        values = [
-            "0"
-            if row["role"] == "simple"
-            else _or_nothing(
-                row["difference"], lambda x, r=row: words.more_text(x, r["difference_se"])
-            )
-            for row in rows
-        ]
+        ahead = [(row["difference"], row["difference_se"]) for row in rows]
+        values = [words.more_text(*pair) if math.isfinite(pair[0]) else "" for pair in ahead]
+        values = ["0" if r["role"] == "simple" else v for r, v in zip(rows, values, strict=True)]
         add(Head(f"ahead of {_short(simple_name(analysis))}*, %", True), values)
     return heads, cells
 
@@ -222,11 +180,7 @@ def _typical(row: pd.Series) -> str:
     return words.plus_minus(value, value * row.get("test_score_se", math.nan))
 
 
-def _or_nothing(value: float, write) -> str:
-    return write(value) if math.isfinite(value) else ""
-
-
-def _comparison(analysis: Analysis, order: pd.DataFrame) -> Markup:
+def _comparison(analysis: Analysis, order: pd.DataFrame) -> list[Markup | str]:
     """Footnote of the last column, and which of its differences are resolved."""
     simple = simple_name(analysis)
     note = (
@@ -247,17 +201,17 @@ def _comparison(analysis: Analysis, order: pd.DataFrame) -> Markup:
         "only just-": "Worse, on weak evidence",
         "clear-": "Clearly worse",
     }
-    parts: list[Markup | str] = []
+    parts: list[Markup | str] = [note]
     for state, text in texts.items():
         names = by_state.get(state, [])
         if state == "not resolved" and len(names) > 1 and len(names) == len(order) - 1:
             parts.append("No difference is clear: all lie within two standard errors of zero.")
         elif names:
             parts.append(Markup("{}: {}.").format(text, words.series([italic(n) for n in names])))
-    return sentences([note, *parts])
+    return parts
 
 
-def _picture(analysis: Analysis, order: pd.DataFrame) -> Markup | None:
+def _picture(analysis: Analysis, order: pd.DataFrame) -> Markup:
     bars = []
     for _, row in order[order["role"] != "simple"].iterrows():
         difference, error = row["difference"], row["difference_se"]
@@ -269,7 +223,7 @@ def _picture(analysis: Analysis, order: pd.DataFrame) -> Markup | None:
                 Bar(label(row["name"]), *ends, accent=row["name"] == analysis.info["shown"])
             )
     if not bars:
-        return None
+        return Markup("")
     caption = (
         f"The last column as a picture. Dashes: {simple_name(analysis)}; bars: two standard errors to "
         "each side. Where a bar crosses the dashes, these rows cannot tell the two apart."
@@ -280,13 +234,10 @@ def _picture(analysis: Analysis, order: pd.DataFrame) -> Markup | None:
             bar._replace(**{end: 1 + getattr(bar, end) / 100 for end in ("value", "low", "high")})
             for bar in bars
         ]
-    panel = drawn(
-        f"{analysis.info['name']}-scores",
-        *(caption, rows_frame(bars), interval_rows, bars),
-        f"how likely {what_came(analysis)} was, as a factor"
-        if wide
-        else f"how much more likely {what_came(analysis)} was (%)",
+    came = what_came(analysis)
+    axis = f"how likely {came} was, as a factor" if wide else f"how much more likely {came} was (%)"
+    return one_panel(
+        *(analysis, "scores", caption, rows_frame(bars), interval_rows, bars, axis),
         at=1.0 if wide else 0.0,
         logarithmic=wide,
     )
-    return figure([panel], caption)

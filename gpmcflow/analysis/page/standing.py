@@ -58,7 +58,7 @@ def nothing_learnt(analysis: Analysis) -> Markup:
         if analysis.shares and not analysis.measured
         else f"the average, {words.percent(value)}"
         if analysis.shares
-        else f"the {analysis.overall}, {words.number(value)}{error_unit(analysis)}"
+        else f"the {analysis.overall}, {words.number(value)}{analysis.unit}"
     )
     return Markup(
         "The model predicts {} {} than {}, so nothing below should be read as an effect."
@@ -112,13 +112,8 @@ def _errors(analysis: Analysis, row: pd.Series) -> str:
     if math.isfinite(row.get("error", math.nan)):
         if analysis.kind == "share":
             return f" (typical error {words.number(100 * row['error'])} points)"
-        return f" (typical error {words.number(row['error'])}{error_unit(analysis)})"
+        return f" (typical error {words.number(row['error'])}{analysis.unit})"
     return ""
-
-
-def error_unit(analysis: Analysis) -> str:
-    """Unit of the typical error, with a space before it, or nothing."""
-    return analysis.unit_after(analysis.info["target"]["name"])
 
 
 class Change(NamedTuple):

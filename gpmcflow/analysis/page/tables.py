@@ -16,11 +16,10 @@ from gpmcflow.analysis.page.html import (
     Section,
     bold,
     code,
-    join,
     link,
     paragraph,
     quiet,
-    sentences,
+    section,
     table,
 )
 from gpmcflow.analysis.page.results import Analysis, label
@@ -38,7 +37,7 @@ def predictions(analysis: Analysis) -> Section:
         code(f"gpmcflow predict {name} new.csv -o predictions.csv")
     )
     if frame.empty:
-        return Section("predictions", heading, paragraph(command))
+        return section("predictions", heading, paragraph(command))
     n = len(frame)
     file = "predictions_new.csv" if is_new else "predictions_test.csv"
     of = (
@@ -52,22 +51,17 @@ def predictions(analysis: Analysis) -> Section:
         else Markup("")
     )
     if analysis.info.get("share"):
-        text = Markup("{} were predicted: {}{}. {}").format(
-            of, link(file), also, _spread(analysis, frame)
-        )
-        return Section(
-            "predictions", heading, join([paragraph(text), paragraph("" if is_new else command)])
-        )
-    first = frame.head(_FIRST)
-    shown = f"First {len(first)} of" if n > _FIRST else "The"
-    text = Markup("{} {}. All: {}{}.").format(shown, of, link(file), also)
-    body = [
-        paragraph(text),
-        _rows(analysis, first, is_new=is_new),
-        quiet(sentences([_meaning(analysis, is_new), _notes(analysis, frame)])),
-        paragraph("" if is_new else command),
-    ]
-    return Section("predictions", heading, join(body))
+        told = Markup("{} were predicted: {}{}.").format(of, link(file), also)
+        body = [paragraph(told, _spread(analysis, frame))]
+    else:
+        first = frame.head(_FIRST)
+        shown = f"First {len(first)} of" if n > _FIRST else "The"
+        body = [
+            paragraph(Markup("{} {}. All: {}{}.").format(shown, of, link(file), also)),
+            _rows(analysis, first, is_new=is_new),
+            quiet(_meaning(analysis, is_new), _notes(analysis, frame)),
+        ]
+    return section("predictions", heading, *body, paragraph("" if is_new else command))
 
 
 def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
@@ -77,18 +71,13 @@ def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
     of_levels = [
         Head(analysis.own.level), Head("its probability", True), Head(f"{upper}, 95 %", True)
     ]  # fmt: skip
+    name = analysis.with_unit(analysis.info["target"]["name"])
     heads += {
         "grades": of_levels,
         "classes": of_levels,
         "binary": [Head("probability", True), Head("95 % interval", True)],
         "counts": [Head(label(analysis.target), True), Head("count, 95 %", True)],
-    }.get(
-        analysis.kind,
-        [
-            Head(analysis.with_unit(analysis.info["target"]["name"]), True),
-            Head("95 % interval", True),
-        ],
-    )
+    }.get(analysis.kind, [Head(name, True), Head("95 % interval", True)])
     rate = (
         analysis.kind == "counts"
         and {"rate_q025", "rate_q975"} <= set(first)
@@ -250,33 +239,20 @@ def your_data(analysis: Analysis) -> Section:
         if len(uses) > 1
         else ""
     )
-    text = sentences(
-        [
-            Markup("The file has <b>{}</b>: {}{}.").format(
-                words.rows(info["n_rows"]), words.series(counted), listed
-            ),
-            added,
-            _balance(analysis),
-            _column_counts(analysis),
-        ]
-    )
+    counts = words.rows(info["n_rows"]), words.series(counted), listed
     heads = [Head("column"), Head("found"), Head("done")]
-    return Section(
-        "data",
-        "Your data",
-        join(
-            [
-                paragraph(text),
-                table(heads, columns[["column", "found", "done"]].fillna("").values.tolist()),
-                quiet(
-                    Markup("Change any of this in {} under {}. Nothing left this computer.").format(
-                        code(info["yaml"]), code("data:")
-                    )
-                    if info["yaml"]
-                    else "Nothing left this computer."
-                ),
-            ]
+    change: Markup | str = ""
+    if info["yaml"]:
+        change = Markup("Change any of this in {} under {}.")
+        change = change.format(code(info["yaml"]), code("data:"))
+    return section(
+        *("data", "Your data"),
+        paragraph(
+            Markup("The file has <b>{}</b>: {}{}.").format(*counts),
+            *(added, _balance(analysis), _column_counts(analysis)),
         ),
+        table(heads, columns[["column", "found", "done"]].fillna("").values.tolist()),
+        quiet(change, "Nothing left this computer."),
     )
 
 
@@ -335,11 +311,8 @@ def again(analysis: Analysis) -> Section:
         time,
         "file" if len(read) == 1 else "files",
     )
-    return Section(
-        "again",
-        "Do it again",
-        join([Markup("<pre>{}</pre>").format("\n".join(lines)), quiet(note)]),
-    )
+    commands = Markup("<pre>{}</pre>").format("\n".join(lines))
+    return section("again", "Do it again", commands, quiet(note))
 
 
 def _grouped(checksum: str) -> str:

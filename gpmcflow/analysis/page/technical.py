@@ -9,7 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page.canvas import panel
 from gpmcflow.analysis.page.comparison import touched_by_alarm
 from gpmcflow.analysis.page.evidence import how_computed
 from gpmcflow.analysis.page.html import (
@@ -22,6 +22,7 @@ from gpmcflow.analysis.page.html import (
     join,
     link,
     paragraph,
+    section,
     table,
 )
 from gpmcflow.analysis.page.results import Analysis, label
@@ -100,16 +101,14 @@ def learned(analysis: Analysis) -> Section | None:
     panels = []
     for part, logarithmic in ((shown[positive], True), (shown[~positive], False)):
         if len(part):
-            key = f"{analysis.info['name']}-prior-{'log' if logarithmic else 'linear'}"
-            frame = prior_frame(part)
-            panels.append(
-                drawn(key, caption, frame, prior_and_posterior, part, logarithmic=logarithmic)
-            )
+            drawing = caption, prior_frame(part), prior_and_posterior, part
+            key = f"prior-{'log' if logarithmic else 'linear'}"
+            panels.append(panel(analysis, key, *drawing, logarithmic=logarithmic))
     measure = "Taught means: the 95 % interval is less than half as long as before the data" + (
         " (on a logarithmic scale where parameters are positive)." if positive.any() else "."
     )
-    body = join([paragraph(answer + " " + measure), figure(panels, caption)])
-    return Section("learned", "Did the data teach the model anything?", body)
+    heading = "Did the data teach the model anything?"
+    return section("learned", heading, paragraph(answer, measure), figure(panels, caption))
 
 
 def _is_taught(row: pd.Series) -> bool:
@@ -138,7 +137,7 @@ def technical(analysis: Analysis) -> Section:
     if not analysis["hyperparameters"].empty:
         parts.append(folded("Parameters, before and after the data", _parameters_table(analysis)))
     parts += [folded("Files", _files(analysis)), folded("Words used here", _words_list())]
-    return Section("technical", "Technical tables", join(parts))
+    return section("technical", "Technical tables", *parts)
 
 
 def _nats(analysis: Analysis) -> Markup:
@@ -166,7 +165,7 @@ def _nats(analysis: Analysis) -> Markup:
         )
         for _, row in analysis.models.iterrows()
     ]
-    return join([table(heads, cells, best=0), Markup("<dl>{}</dl>").format(join(covariances))])
+    return join(table(heads, cells, best=0), Markup("<dl>{}</dl>").format(join(*covariances)))
 
 
 def _evidence(row: pd.Series) -> str:
@@ -276,4 +275,4 @@ def _words_list() -> Markup:
             "e<sup>8</sup> 3000 to 1.</dd>"
         )
     )
-    return Markup("<dl>{}</dl>").format(join(lines))
+    return Markup("<dl>{}</dl>").format(join(*lines))

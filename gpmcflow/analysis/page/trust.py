@@ -9,7 +9,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import Section, code, italic, join, paragraph, sentences
+from gpmcflow.analysis.page.html import Section, code, italic, paragraph, section, sentences
 from gpmcflow.analysis.page.results import Analysis, label, touches_evidence
 
 _MANY_NOTES = 0.05  # share of new rows with a note above which trust speaks of it
@@ -25,10 +25,10 @@ def trust(analysis: Analysis) -> Section:
     rest = [_quick(analysis)] if quick else [_agreement(analysis), _passed(analysis)]
     rest += [_quick_difference(analysis), _new_rows(analysis)]
     rest.append("No check can tell whether new rows will be like these.")
-    opening = _opening(analysis, quick)
-    body = [paragraph(sentences([opening, *first]))] if first else []
-    body.append(paragraph(sentences(rest if first else [opening, *rest])))
-    return Section("trust", "Can I trust the computation?", join(body))
+    parts = [[_opening(analysis, quick), *first], rest]
+    if not first:
+        parts = [[*parts[0], *rest]]
+    return section("trust", "Can I trust the computation?", *(paragraph(*own) for own in parts))
 
 
 def _opening(analysis: Analysis, quick: bool) -> Markup:
@@ -75,7 +75,7 @@ def _failed(analysis: Analysis, row: pd.Series) -> Markup:
             if settle.startswith(("gpmcflow ", "snakemake "))
             else Markup("To settle it: {}.").format(settle.rstrip("."))
         )
-    return sentences(parts)
+    return sentences(*parts)
 
 
 def _value(cell: object) -> str:

@@ -97,6 +97,12 @@ def points_parts(
     return tuple(_points(100 * part, decimals, sign) for part in parts)
 
 
+def points(value: float, low: float, high: float, *, noun: str = "") -> str:
+    """``+20 (+14 to +26)``: a difference of probabilities with its interval."""
+    middle, lower, upper = points_parts(value, low, high, sign=True)
+    return f"{middle}{noun} ({lower} to {upper})"
+
+
 def _points(value: float, decimals: int, sign: bool) -> str:
     most = 100.0 - 10.0**-decimals
     if abs(value) <= most:

@@ -8,8 +8,7 @@ from itertools import product
 
 import pytest
 
-from gpmcflow.analysis.answers import answers
-from gpmcflow.analysis.page import canvas, html
+from gpmcflow.analysis.page import answers, canvas, html
 from gpmcflow.plot.style import Frame, plain, top_left
 from gpmcflow.run_page.page import Answer, build_report
 from tests.each import for_each
