@@ -176,8 +176,8 @@ PIECES = {
     "table": lambda text: html.table([html.Head(text), html.Head(text)], [[text, text]]),
     "figure": lambda text: html.figure([], text),
     "folded": lambda text: html.folded(text, html.quiet(text)),
-    "join": lambda text: html.join([html.quiet("a"), text]),
-    "sentences": lambda text: html.sentences([html.quiet("a"), text]),
+    "join": lambda text: html.join(html.quiet("a"), text),
+    "sentences": lambda text: html.sentences(html.quiet("a"), text),
     "picture": drawn,
 }
 
