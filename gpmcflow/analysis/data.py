@@ -64,6 +64,10 @@ class Data(NamedTuple):
         """Name, kind and coding of the outcome."""
         return self.encoding.target
 
+    def natural(self, values: np.ndarray) -> np.ndarray:
+        """Outcomes as the model takes them in natural units."""
+        return values * self.target.scale + self.target.shift
+
     def whole(self) -> Data:
         """The same with all rows to learn from, held-out ones among them, in the order of the file.
 

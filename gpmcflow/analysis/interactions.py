@@ -113,14 +113,10 @@ class Pairs:
 
     def groups(self, data: Data) -> Iterator[tuple[str, xr.Dataset]]:
         """Groups of results: averages (sample, value) in natural units."""
-        target = data.target
         for k, (draws, (first, second)) in enumerate(zip(self._draws, self._pairs, strict=True)):
-            values = np.concatenate(draws) * target.scale + target.shift
+            average = ("sample", "value"), data.natural(np.concatenate(draws))
             attributes = {"column": first, "by": second, "n_possible": self.n_possible}
-            yield (
-                f"pairs/{k}",
-                xr.Dataset({"average": (("sample", "value"), values)}, attrs=attributes),
-            )
+            yield f"pairs/{k}", xr.Dataset({"average": average}, attrs=attributes)
 
 
 def _second(corners: np.ndarray) -> float:

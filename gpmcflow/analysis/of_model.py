@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,10 +18,17 @@ from gpmcflow.analysis.baselines import separated
 from gpmcflow.analysis.convergence import parameters
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.effects import MOST_LEVELS, Effect, Sweep, effect, sweeps
-from gpmcflow.analysis.page.page import build_page
-from gpmcflow.analysis.report import can_do, checks, facts_of_times, overall
+from gpmcflow.analysis.report import (
+    can_do,
+    checks,
+    effect_tables,
+    facts_of_target,
+    facts_of_times,
+    overall,
+    write_page,
+)
 from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table
-from gpmcflow.analysis.survival_curves import curves_of, times_of
+from gpmcflow.analysis.survival_curves import times_of
 from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.stacking import leave_one_out
 from gpmcflow.contrasts.average import Grid, average_draws, learning_frame
@@ -37,7 +43,6 @@ from gpmcflow.execution import array_digest
 from gpmcflow.likelihoods import Softmax, Survival
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
-from gpmcflow.storage import write_csv, write_result_text
 
 WHERE = "report"
 NAME = "model"  # of the one model on the page
@@ -78,43 +83,26 @@ def write_model_report(
         )
     first = own.parts[0] if isinstance(own, MultiGPModel) else own
     law = own.likelihood.law if isinstance(own.likelihood, Survival) else own.likelihood.name
-    results = {
-        NAME: Results(
-            *(short_text(first.covariance), tree),
-            *((draws, tree) if sampled else (None, None)),
-            np.nan,
-            likelihood=law,
-        )
-    }
+    both = (draws, tree) if sampled else ()
+    results = {NAME: Results(short_text(first.covariance), law, np.nan, tree, *both)}
     words = can_do(first.covariance, data.encoding.explaining)
     models = models_table(data, results, {NAME: words}, NAME)
     effects, answer = _effects(draws, data, model, seed)
     made = {
         "models": models,
         "checks": _checks(models),
-        "relevance": tables.relevance(effects, data),
-        "effects": tables.curves(effects, data),
-        "rug": tables.rug(tables.of_columns(effects)[: tables.N_CURVES], data),
         "columns": _columns(data),
         "rows": pd.DataFrame({"row": data.learning.row, "use": "learning"}),
+        **effect_tables(answer, effects, data),
     }
-    if data.target.own.leveled:
-        made["grades"] = tables.grade_bands(answer, effects, data)
-    if data.target.kind == "survival":
-        ends = made["relevance"].set_index("column")[["low", "high"]].T.to_dict("list")
-        if (longer := curves_of(answer, effects, ends, data)) is not None:
-            made["survival"] = longer
     if own.dim:
         table = prior_and_posterior(own, after)
         table.insert(0, "model", NAME)
         made["hyperparameters"] = table
     if data.target.kind == "binary":
         made["predictions_loo"] = tables.predictions_loo(tree, data)
-    for name, table in made.items():
-        write_csv(table, folder / f"{name}.csv")
     facts = _facts(data, own, title, quick=not sampled, seed=seed) | facts_of_times(data, law)
-    write_result_text(json.dumps(facts, indent=1), folder / "info.json")
-    write_result_text(build_page(folder, facts), folder / "report.html")
+    write_page(folder, made, facts)
     return folder / "report.html"
 
 
@@ -298,11 +286,7 @@ def _facts(
     return {
         **{"title": title, "name": NAME, "csv": "a frame", "new_csv": None, "new_checksum": None},
         **{"version": gpmcflow.__version__, "quick": quick, "share": False, "units": {}},
-        "target": {
-            **{"name": target.name, "kind": target.kind, "positive": target.positive},
-            **{"negative": target.negative, "unit": target.unit, "unit_text": None},
-            **{"levels": list(target.levels), "split": target.split},
-        },
+        "target": facts_of_target(target, {}),
         **{"coordinates": [], "n_rows": n, "n_learning": n, "n_used": n, "n_test": 0},
         **{"uses": {"learning": n}, "separated": separated(data), **of_all},
         **{"score_by": LEAVE_ONE_OUT, "groups": [], "ids": [], "leak": "", "season": None},

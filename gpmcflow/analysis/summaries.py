@@ -224,7 +224,7 @@ def describe(
         groups[name] = predictions_of(eta, rows, data)
     for draws, moved, sweep in zip(averages, shifts, places.swept, strict=True):
         over_all = on_link(np.concatenate(draws), kind) + np.mean(moved, axis=0)
-        values = _natural(data, from_link(over_all, kind))
+        values = data.natural(from_link(over_all, kind))
         groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
             {"average": (("sample", "value"), values)}
         )
@@ -239,18 +239,18 @@ def describe(
             {"longer": (("time", "value"), np.mean(shares, axis=0))}, {"time": times}
         )
     if fitted:
-        mean = _natural(data, from_link(np.mean(fitted, axis=0), kind))
+        mean = data.natural(from_link(np.mean(fitted, axis=0), kind))
         unit = data.learning.unit
         groups["fitted"] = xr.Dataset({"mean": ("case", mean if unit is None else mean * unit)})
     if by_area and places.areas:
-        values = _natural(data, np.concatenate(by_area))
+        values = data.natural(np.concatenate(by_area))
         if are_told_apart(values):
             groups["areas"] = area_summary(values, data, places.areas.column)
     if maps:
         level, sd = np.mean(levels, axis=0), np.concatenate(maps).std(0)
         ends = {"mean": level, "low": level - NORMAL_95 * sd, "high": level + NORMAL_95 * sd}
         groups["map"] = xr.Dataset(
-            {name: ("case", _natural(data, from_link(end, kind))) for name, end in ends.items()}
+            {name: ("case", data.natural(from_link(end, kind))) for name, end in ends.items()}
         )
     return xr.DataTree.from_dict(groups)
 
@@ -292,11 +292,6 @@ def _plain(part: Conditional) -> Conditional:
     return part._replace(likelihoods=[_without_units(own) for own in part.likelihoods])
 
 
-def _natural(data: Data, values: np.ndarray) -> np.ndarray:
-    target = data.target
-    return values * target.scale + target.shift
-
-
 def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Dataset:
     """Predictions by case in natural units; of rows with outcomes, the log density of these, too.
 
@@ -330,7 +325,7 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
         table["grade_probability"] = (("grade", "new_case"), eta.class_probabilities())
         table = table.assign_coords(grade=list(target.levels))
     for name in ("response_mean", "response_quantile"):
-        table[name] = table[name] * target.scale + target.shift
+        table[name] = data.natural(table[name])
     table["response_sd"] = table["response_sd"] * target.scale
     if rows is not None and rows.y is not None:
         density = log_predictive_density(_observed(eta, rows.constants(kind)), rows.y)

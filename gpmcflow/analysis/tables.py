@@ -116,20 +116,8 @@ def relevance(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.Dat
     """The change that goes with each column, over its usual range or between levels."""
     rows = []
     for column, (sweep, of_column) in effects.items():
-        first, last = of_column.places
-        change, low, high = of_column.change
-        rows.append(
-            {
-                "column": column,
-                "kind": sweep.kind,
-                "low": value_text(data, column, sweep.values[first]),
-                "high": value_text(data, column, sweep.values[last]),
-                "change": change,
-                "change_low": low,
-                "change_high": high,
-                "chance": of_column.chance,
-            }
-        )
+        ends = (value_text(data, column, sweep.values[place]) for place in of_column.places)
+        rows.append((column, sweep.kind, *ends, *of_column.change, of_column.chance))
     names = ["column", "kind", "low", "high", "change", "change_low", "change_high", "chance"]
     return pd.DataFrame(rows, columns=names)
 
@@ -154,8 +142,9 @@ def grade_bands(
     return bands(shown, texts, data.target.levels)
 
 
-def rug(columns: list[str], data: Data) -> pd.DataFrame:
-    """Values of some columns in learning rows, beside the outcomes; nan where the end was not seen."""
+def rug(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFrame:
+    """Values of the columns that matter most in learning rows, beside the outcomes; nan where the end was not
+    seen."""
     learning, encoding = data.learning, data.encoding
     chosen = np.unique(np.linspace(0, len(learning.row) - 1, N_RUG).astype(int))
     unit = np.ones(len(learning.row)) if learning.unit is None else learning.unit
@@ -164,7 +153,7 @@ def rug(columns: list[str], data: Data) -> pd.DataFrame:
         scale = np.where(unit > 0.0, 1.0, np.nan)
     outcome = (learning.outcome / scale)[chosen]
     parts = []
-    for column in columns:
+    for column in of_columns(effects)[:N_CURVES]:
         code = encoding.code(column)
         if isinstance(code, CategoryCode):
             continue
@@ -198,21 +187,20 @@ def map_average(table: pd.DataFrame, points: pd.DataFrame) -> float:
 def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.DataFrame]:
     """A map (x, y, mean, low, high, factor) or a curve (value, mean, low, high, predictive limits)."""
     group, kind = shown["grid"].to_dataset(), data.target.kind
-    quantiles = {
-        name: group["response_quantile"].sel(quantile=q).values for q, name in LEVELS.items()
-    }
-    latent = {name: group["latent_quantile"].sel(quantile=q).values for q, name in LEVELS.items()}
-    target = data.target
+
+    def ends_of(name: str) -> list[np.ndarray]:
+        return [group[name].sel(quantile=q).values for q in (0.025, 0.975)]
+
+    low, high = ends_of("response_quantile")
+    predictive = {"predictive_low": low, "predictive_high": high}
     if kind == "counts":
-        low, high = (group["rate_quantile"].sel(quantile=q).values for q in (0.025, 0.975))
+        low, high = ends_of("rate_quantile")
     elif kind in ("binomial", "share"):
-        low, high = expit(latent["q025"]), expit(latent["q975"])
+        low, high = map(expit, ends_of("latent_quantile"))
     elif data.target.own.scaling == "geometric":
-        low, high = (group["level_quantile"].sel(quantile=q).values for q in (0.025, 0.975))
+        low, high = ends_of("level_quantile")
     elif kind == "real":
-        low, high = (latent[q] * target.scale + target.shift for q in ("q025", "q975"))
-    else:
-        low, high = quantiles["q025"], quantiles["q975"]
+        low, high = map(data.natural, ends_of("latent_quantile"))
     mean = typical_response(group)  # which may lie outside its own quantiles
     if kind == "survival":
         mean = group["level_quantile"].sel(quantile=0.5).values
@@ -225,7 +213,6 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
     value: np.ndarray | list[str] = data.encoding.natural(name, inputs[name].to_numpy())
     if data.encoding.code(name).kind == "date":
         value = [value_text(data, name, day) for day in value]
-    predictive = {"predictive_low": quantiles["q025"], "predictive_high": quantiles["q975"]}
     if kind == "binomial":  # a share of how many is not said
         predictive = dict.fromkeys(predictive, np.nan)
     return "curve", pd.DataFrame({"value": value, **limits, **predictive})

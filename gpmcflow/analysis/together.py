@@ -67,7 +67,7 @@ def with_together(
         for kept, sweep, X in zip(draws, swept, coded, strict=True):
             kept.append(sampled_averages(own, sweep, X, rng, n, linear=linear))
     for k, (kept, sweep, (columns, alike)) in enumerate(zip(draws, swept, sets, strict=True)):
-        values = np.concatenate(kept) * data.target.scale + data.target.shift
+        values = data.natural(np.concatenate(kept))
         about = {"columns": json.dumps(columns), "alike": int(alike), "usual": sweep.usual}
         found = xr.Dataset({"average": (("sample", "value"), values)}, attrs=about)
         at = np.array(sweep.values).reshape(len(values[0]), -1)
