@@ -10,15 +10,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from gpmcflow.analysis import effects
 from gpmcflow.analysis.data import Data
-from gpmcflow.analysis.effects import (
-    CodedInputs,
-    Sweep,
-    average_level,
-    flat_chance,
-    on_link,
-    sampled_averages,
-)
 from gpmcflow.analysis.models import one_function
 from gpmcflow.approximations.conditional import Predictor
 from gpmcflow.contrasts.terms import terms_of
@@ -63,16 +56,20 @@ def joined(model: Any, data: Data) -> list[tuple[str, str]]:
     return [pair for pair in order if pair in pairs]
 
 
-def pair_sweep(first: Sweep, second: Sweep, n_values: int = N_VALUES) -> Sweep:
+def pair_sweep(
+    first: effects.Sweep, second: effects.Sweep, n_values: int = N_VALUES
+) -> effects.Sweep:
     """Both columns set to some of their values at once, those of the second in turn for each of the first."""
     chosen = [[(s.values[k], s.settings[k]) for k in _places(s, n_values)] for s in (first, second)]
     both = list(product(*chosen))
     values = tuple((a, b) for (a, _), (b, _) in both)
     settings = tuple({**a, **b} for (_, a), (_, b) in both)
-    return Sweep(f"{first.column}, {second.column}", "pair", values, (0, 0), first.rows, settings)
+    return effects.Sweep(
+        f"{first.column}, {second.column}", "pair", values, (0, 0), first.rows, settings
+    )
 
 
-def _places(sweep: Sweep, n_values: int) -> np.ndarray:
+def _places(sweep: effects.Sweep, n_values: int) -> np.ndarray:
     """Places of the usual ends and some between; the most frequent levels."""
     if sweep.kind == "category":
         return np.arange(min(n_values, len(sweep.values)))
@@ -86,7 +83,13 @@ class Pairs:
     """
 
     def __init__(
-        self, predictor: Predictor, model: Any, swept: Sequence[Sweep], data: Data, *, linear: bool
+        self,
+        predictor: Predictor,
+        model: Any,
+        swept: Sequence[effects.Sweep],
+        data: Data,
+        *,
+        linear: bool,
     ) -> None:
         self._kind, self._linear = data.target.kind, linear
         by_name = {s.column: s for s in swept if s.kind != "place" and len(s.values) > 1}
@@ -94,22 +97,24 @@ class Pairs:
         every = [pair for pair in joined(model, data) if set(pair) <= set(names)]
         self.n_possible = len(every)
         corners = [pair_sweep(*(by_name[c] for c in pair), n_values=2) for pair in every]
-        coded = CodedInputs(model, corners, joint=True)
+        coded = effects.CodedInputs(model, corners, joint=True)
         sizes = [
-            abs(_second(average_level(predictor, sweep, X, linear=linear).reshape(2, 2)))
+            abs(_second(effects.average_level(predictor, sweep, X, linear=linear).reshape(2, 2)))
             for sweep, X in zip(corners, coded, strict=True)
         ]
         kept = sorted(np.argsort(sizes, kind="stable")[::-1][:N_PAIRS])
         self._pairs = [every[k] for k in kept]
         self._swept = [pair_sweep(*(by_name[c] for c in pair)) for pair in self._pairs]
-        self._coded = CodedInputs(model, self._swept, joint=True)
+        self._coded = effects.CodedInputs(model, self._swept, joint=True)
         self._draws: list[list[np.ndarray]] = [[] for _ in self._pairs]
         self._rng = np.random.default_rng(0)
 
     def draw(self, predictor: Predictor, n: int) -> None:
         """Draws of averages at one more setting."""
         for draws, sweep, X in zip(self._draws, self._swept, self._coded, strict=True):
-            draws.append(sampled_averages(predictor, sweep, X, self._rng, n, linear=self._linear))
+            draws.append(
+                effects.sampled_averages(predictor, sweep, X, self._rng, n, linear=self._linear)
+            )
 
     def groups(self, data: Data) -> Iterator[tuple[str, xr.Dataset]]:
         """Groups of results: averages (sample, value) in natural units."""
@@ -124,7 +129,7 @@ def _second(corners: np.ndarray) -> float:
 
 
 def interaction_tables(
-    answer: xr.DataTree, swept: Sequence[Sweep], data: Data, texts: Mapping[str, object]
+    answer: xr.DataTree, swept: Sequence[effects.Sweep], data: Data, texts: Mapping[str, object]
 ) -> dict[str, pd.DataFrame]:
     """Tables ``interactions``, how the change with one column differs between values of another, and
     ``pairs``, the averages at both; none where no pair was drawn.
@@ -141,7 +146,7 @@ def interaction_tables(
         judged = [
             _judged(sweep, len(places)) for sweep, places in zip((first, second), at, strict=True)
         ]
-        i, j, chance = _largest(on_link(averages[(slice(None), *np.ix_(*judged))], kind))
+        i, j, chance = _largest(effects.on_link(averages[(slice(None), *np.ix_(*judged))], kind))
         i, j = int(judged[0][i]), int(judged[1][j])
         names = [
             [texts[s.column](s.values[k]) for k in places]  # type: ignore[operator]
@@ -166,7 +171,7 @@ def interaction_tables(
     }
 
 
-def _judged(sweep: Sweep, n: int) -> np.ndarray:
+def _judged(sweep: effects.Sweep, n: int) -> np.ndarray:
     """Which values of a pair are compared: all levels, of numbers the ends and the middle."""
     return np.arange(n) if sweep.kind == "category" else np.unique([0, n // 2, n - 1])
 
@@ -183,5 +188,5 @@ def _largest(scaled: np.ndarray) -> tuple[int, int, float]:
     spread = flat.std(0, ddof=1)
     sizes = np.abs(flat.mean(0)) / np.where(spread > 0.0, spread, np.inf)
     i, j = np.unravel_index(int(sizes.argmax()), second.shape[1:])
-    chance = flat_chance(np.column_stack([np.zeros(len(flat)), flat]))
+    chance = effects.flat_chance(np.column_stack([np.zeros(len(flat)), flat]))
     return int(i) + 1, int(j) + 1, chance

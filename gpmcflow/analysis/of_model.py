@@ -120,15 +120,13 @@ def _effects(
         averages, _, _ = average_draws(
             draws, lambda *_, g=grid: [g], response=response, model=model, seed=seed
         )
-        column = sweep.column.replace("/", "_")
         if response is not None:
             averages, beside = averages[..., 0], averages[..., 1:].mean(0).T
             name = "survival" if kind == "survival" else "grades"
             variable, axis = ("longer", "time") if name == "survival" else ("probability", "grade")
             coords = times_of(data) if name == "survival" else list(data.target.levels)
-            groups[f"{name}/{column}"] = xr.Dataset(
-                {variable: ((axis, "value"), beside)}, {axis: coords}
-            )
+            of_values = {variable: ((axis, "value"), beside)}
+            groups[f"{name}/{sweep.key}"] = xr.Dataset(of_values, {axis: coords})
         if kind == "survival":
             averages = np.exp(averages)
         found[sweep.column] = (sweep, effect(sweep, averages, kind))

@@ -81,7 +81,7 @@ def effects_of(
     """The effect of each column, those that change the response most first."""
     summaries = {}
     for sweep in swept:
-        averages = shown[f"effects/{sweep.column.replace('/', '_')}/average"].values
+        averages = shown[f"effects/{sweep.key}/average"].values
         summaries[sweep.column] = (sweep, effect(sweep, averages, kind))
     return by_size(summaries, kind)
 

@@ -19,22 +19,8 @@ import gpmcflow
 from gpmcflow.analysis import fitting
 from gpmcflow.analysis.data import Data, data_of_table
 from gpmcflow.analysis.models import build_model
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import drawn
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    bold,
-    code,
-    figure,
-    folded,
-    italic,
-    link,
-    paragraph,
-    quiet,
-    section,
-    table,
-)
 from gpmcflow.analysis.page.page import rendered
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.certificate.certificate import Certificate, certified, verdict
@@ -48,17 +34,7 @@ from gpmcflow.jobs.job_errors import STATE
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.monitor.state_folders import find_runs
 from gpmcflow.pipeline.run import checked_with_files
-from gpmcflow.plot.style import (
-    ACCENT,
-    DASHES,
-    INK,
-    MUTED,
-    STEPS,
-    Frame,
-    few_ticks,
-    percent_axis,
-    top_left,
-)
+from gpmcflow.plot import style
 from gpmcflow.storage import write_csv, write_result_text
 from gpmcflow.storage.checksums import read_sha256
 from gpmcflow.storage.input_files import user_path
@@ -153,8 +129,8 @@ def certify(
 
 def _data(config: Mapping, name: str, folder: Path) -> Data:
     where = f"analyses.{name}.data"
-    table = prepare(name, config["analyses"][name], folder, config["seed"], where)
-    return data_of_table(table).whole()
+    prepared = prepare(name, config["analyses"][name], folder, config["seed"], where)
+    return data_of_table(prepared).whole()
 
 
 def _stated(settings: Mapping, models: Sequence[str], where: str) -> list[str]:
@@ -286,47 +262,47 @@ def certificate_page(
     )
 
 
-def _answer(certificates: Mapping[str, Certificate]) -> Section:
+def _answer(certificates: Mapping[str, Certificate]) -> html.Section:
     parts = []
     for name, certificate in certificates.items():
         n = certificate.n_fitted
         if not n:
             parts.append(
-                paragraph(
-                    Markup("No data set of {} was fitted.").format(italic(name)), kind="answer"
+                html.paragraph(
+                    Markup("No data set of {} was fitted.").format(html.italic(name)), kind="answer"
                 )
             )
             continue
         coverage = certificate.results["coverage"].sel(level=0.95)
-        held = bold(words.percent(float(coverage.mean())))
+        held = html.bold(words.percent(float(coverage.mean())))
         text = Markup(
             "Of {} data sets like yours, the 95 % intervals of {} held the truth in {}."
-        ).format(n, italic(name), held)
-        parts.append(paragraph(text, certificate.judgement, kind="answer"))
-    return section("answer", "Are the fits right?", *parts)
+        ).format(n, html.italic(name), held)
+        parts.append(html.paragraph(text, certificate.judgement, kind="answer"))
+    return html.section("answer", "Are the fits right?", *parts)
 
 
-def _models(certificates: Mapping[str, Certificate]) -> Iterator[Section]:
+def _models(certificates: Mapping[str, Certificate]) -> Iterator[html.Section]:
     for number, (name, certificate) in enumerate(certificates.items()):
         key, results = f"model-{number}", certificate.results
-        body = [*(paragraph(text) for text in certificate.notes), _table(certificate.table())]
+        body = [*(html.paragraph(text) for text in certificate.notes), _table(certificate.table())]
         if "ecdf_difference" in results:
             panels = [
                 _panel(f"{key}-{k}", results.sel(quantity=quantity))
                 for k, quantity in enumerate(results["quantity"].values)
             ]
-            body.append(figure(panels, CAPTION))
-        yield section(key, name, *body)
+            body.append(html.figure(panels, CAPTION))
+        yield html.section(key, name, *body)
 
 
 def _table(frame: pd.DataFrame) -> Markup:
     heads = [
-        Head("quantity"),
-        Head("50 % interval held", True),
-        Head("95 % interval held", True),
-        Head("p of ranks", True, wide=True),
-        Head("p of coverage", True, wide=True),
-        Head("verdict"),
+        html.Head("quantity"),
+        html.Head("50 % interval held", True),
+        html.Head("95 % interval held", True),
+        html.Head("p of ranks", True, wide=True),
+        html.Head("p of coverage", True, wide=True),
+        html.Head("verdict"),
     ]
     rows = [
         [
@@ -339,29 +315,29 @@ def _table(frame: pd.DataFrame) -> Markup:
         ]
         for _, row in frame.iterrows()
     ]
-    return table(heads, rows)
+    return html.table(heads, rows)
 
 
 def _panel(key: str, quantity: xr.Dataset) -> Markup:
     name, passed = str(quantity["quantity"].values), bool(quantity["passed"])
     caption = f"Ranks of {name}, {'inside' if passed else 'outside'} their band."
-    return drawn(key, caption, Frame(190, 52, 26, 14, 40), _ranks, quantity, name, passed)
+    return drawn(key, caption, style.Frame(190, 52, 26, 14, 40), _ranks, quantity, name, passed)
 
 
 def _ranks(axes: Axes, quantity: xr.Dataset, name: str, passed: bool) -> None:
     """The empirical distribution of ranks less the uniform one, in its band."""
     share = quantity["share"].values
     low, high = quantity["band_low"].values, quantity["band_high"].values
-    axes.fill_between(_closed(share, 1.0), _closed(low), _closed(high), color=STEPS[1], lw=0)
-    axes.axhline(0.0, color=MUTED, linewidth=1, linestyle=DASHES)
-    colour = ACCENT if passed else INK
+    axes.fill_between(_closed(share, 1.0), _closed(low), _closed(high), color=style.STEPS[1], lw=0)
+    axes.axhline(0.0, color=style.MUTED, linewidth=1, linestyle=style.DASHES)
+    colour = style.ACCENT if passed else style.INK
     difference = _closed(quantity["ecdf_difference"].values)
     axes.plot(_closed(share, 1.0), difference, color=colour, linewidth=1.8)
     axes.set_xlim(0.0, 1.0)
-    few_ticks(axes, x=5, y=5)
-    percent_axis(axes.xaxis)
-    percent_axis(axes.yaxis)
-    top_left(axes, name if passed else f"{name}: {verdict(quantity)}")
+    style.few_ticks(axes, x=5, y=5)
+    style.percent_axis(axes.xaxis)
+    style.percent_axis(axes.yaxis)
+    style.top_left(axes, name if passed else f"{name}: {verdict(quantity)}")
     axes.set_xlabel("rank of the truth, as a share of the draws")
 
 
@@ -370,11 +346,11 @@ def _closed(values: np.ndarray, last: float = 0.0) -> np.ndarray:
     return np.concatenate([[0.0], values, [last]])
 
 
-def _how(info: Mapping[str, Any]) -> Section:
+def _how(info: Mapping[str, Any]) -> html.Section:
     drawn_from = Markup(
         "Hyperparameters and the function are drawn {}, and outcomes simulated at the inputs of your {}."
     ).format(info["around"], words.rows(info["n_rows"]))
-    text = paragraph(
+    text = html.paragraph(
         drawn_from,
         Markup("Each data set is fitted {}.").format(info["fit"]),
         "The truth is ranked among nearly independent draws, as many as are effective, from 20 to 99; at "
@@ -385,9 +361,10 @@ def _how(info: Mapping[str, Any]) -> Section:
     )
     again = Markup(
         "Again, or with more data sets, which go on from these: {}. The table: {}."
-    ).format(code(info["command"]), link("certificate.csv"))
+    ).format(html.code(info["command"]), html.link("certificate.csv"))
     rows: Sequence[tuple[str, str]] = info["made_of"]
-    hashes = folded(
-        "Made of", table([Head("what"), Head("SHA-256 or version")], [[*row] for row in rows])
+    hashes = html.folded(
+        "Made of",
+        html.table([html.Head("what"), html.Head("SHA-256 or version")], [[*row] for row in rows]),
     )
-    return section("how", "How was this made?", text, quiet(again), hashes)
+    return html.section("how", "How was this made?", text, html.quiet(again), hashes)

@@ -6,22 +6,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import panel
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    bold,
-    code,
-    figure,
-    italic,
-    link,
-    paragraph,
-    quiet,
-    section,
-    sentences,
-    table,
-)
 from gpmcflow.analysis.page.results import Analysis
 from gpmcflow.plot.areas import area_frame, draw_areas, paths_of
 from gpmcflow.plot.maps import round_levels
@@ -60,7 +46,7 @@ def area_maps(analysis: Analysis) -> Markup | None:
         panel(analysis, f"areas-{k}", *drawing, of, steps, without, title=title, share=share)
         for k, (of, steps, title, share) in enumerate(shown)
     ]
-    return figure(panels, caption)
+    return html.figure(panels, caption)
 
 
 def areas_answer(analysis: Analysis) -> Markup:
@@ -73,17 +59,17 @@ def areas_answer(analysis: Analysis) -> Markup:
         return Markup("No area differs from the overall mean with a probability above 95 %.")
     parts = [
         Markup("Of {}, {} above the overall mean and {} below it, each with more than 95 % probability.")
-        .format(_areas(len(areas)), bold(f"{above} lie{'s' * (above == 1)}"), bold(str(below)))
+        .format(_areas(len(areas)), html.bold(f"{above} lie{'s' * (above == 1)}"), html.bold(str(below)))
     ]  # fmt: skip
     named = [("highest", areas.iloc[areas["relative"].argmax()])] if above else []
     named += [("lowest", areas.iloc[areas["relative"].argmin()])] if below else []
     said = [
         Markup("the {} is {}, {}").format(
-            side, italic(row["area"]), _relative(analysis, row, first=k == 0)
+            side, html.italic(row["area"]), _relative(analysis, row, first=k == 0)
         )
         for k, (side, row) in enumerate(named)
     ]
-    return sentences(*parts, Markup(words.capital(str(words.series(said)))) + ".")
+    return html.sentences(*parts, Markup(words.capital(str(words.series(said)))) + ".")
 
 
 def _relative(analysis: Analysis, row: pd.Series, *, first: bool) -> str:
@@ -116,7 +102,7 @@ def _areas(n: int) -> str:
 LISTED = 5  # areas at either end of the table
 
 
-def area_section(analysis: Analysis) -> Section | None:
+def area_section(analysis: Analysis) -> html.Section | None:
     """The areas most surely above and below the overall mean, and what the file of all of them holds."""
     areas = analysis["areas"]
     if areas.empty:
@@ -127,8 +113,14 @@ def area_section(analysis: Analysis) -> Section | None:
         "{} has a row for each of the {} areas: {} ({}), its {} the overall mean ({}{}), both with the ends "
         "of a 95 % interval ({}, {}), and the probability that it lies above the overall mean ({})."
     ).format(
-        *(link("areas.csv"), words.count(len(areas)), analysis.response, code("mean"), what),
-        *(code("relative"), risk, code("_low"), code("_high"), code("above")),
+        *(
+            html.link("areas.csv"),
+            words.count(len(areas)),
+            analysis.response,
+            html.code("mean"),
+            what,
+        ),
+        *(html.code("relative"), risk, html.code("_low"), html.code("_high"), html.code("above")),
     )
     shown, some = areas, ""
     if len(areas) > 2 * LISTED:
@@ -140,11 +132,13 @@ def area_section(analysis: Analysis) -> Section | None:
     head = "relative" if analysis.ratios else "difference"
     head += ", points" if analysis.shares else ""
     written = words.points_parts if analysis.shares else words.interval_parts
-    heads = [Head("area"), Head("rows", number=True, wide=True), Head(head, number=True),
-             Head("95 % interval", number=True), Head("P(above)", number=True)]  # fmt: skip
+    heads = [html.Head("area"), html.Head("rows", number=True, wide=True), html.Head(head, number=True),
+             html.Head("95 % interval", number=True), html.Head("P(above)", number=True)]  # fmt: skip
     cells = []
     for row in shown.itertuples(index=False, name="Row"):
         middle, low, high = written(row.relative, row.relative_low, row.relative_high)
         above = words.probability(row.above)
         cells.append((row.area, words.fixed(row.rows, 0), middle, f"{low} to {high}", above))
-    return section("areas", "Areas", paragraph(text), table(heads, cells), quiet(some))
+    return html.section(
+        "areas", "Areas", html.paragraph(text), html.table(heads, cells), html.quiet(some)
+    )

@@ -18,37 +18,36 @@ from matplotlib.figure import Figure
 
 from gpmcflow.analysis.page.html import figure
 from gpmcflow.analysis.page.results import Analysis
-from gpmcflow.plot.style import (
-    ACCENT,
-    INK,
-    LINE,
-    MUTED,
-    PAPER,
-    SETTINGS,
-    STEPS,
-    WIDTH,
-    Frame,
-    new_axes,
-    thin,
-)
+from gpmcflow.plot import style
 
 _COLOURS = {
-    **{"ink": INK, "muted": MUTED, "line": LINE, "paper": PAPER, "accent": ACCENT},
-    **{f"m{step}": colour for step, colour in enumerate(STEPS)},
+    **{
+        "ink": style.INK,
+        "muted": style.MUTED,
+        "line": style.LINE,
+        "paper": style.PAPER,
+        "accent": style.ACCENT,
+    },
+    **{f"m{step}": colour for step, colour in enumerate(style.STEPS)},
 }
 
 
 def drawn(
-    key: str, caption: str, frame: Frame, draw: Callable[..., Any], *args: Any, **settings: Any
+    key: str,
+    caption: str,
+    frame: style.Frame,
+    draw: Callable[..., Any],
+    *args: Any,
+    **settings: Any,
 ) -> Markup:
     """SVG for the page of what ``draw(axes, *args, **settings)`` draws.
 
     ``key`` keeps its ids apart, the caption's first sentence is read out.
     """
-    with mpl.rc_context(SETTINGS):
-        drawing = Figure(figsize=(WIDTH / 72, frame.height / 72), dpi=72)
-        draw(new_axes(drawing, frame), *args, **settings)
-        thin(drawing)
+    with mpl.rc_context(style.SETTINGS):
+        drawing = Figure(figsize=(style.WIDTH / 72, frame.height / 72), dpi=72)
+        draw(style.new_axes(drawing, frame), *args, **settings)
+        style.thin(drawing)
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         with mpl.rc_context({"svg.hashsalt": key}):
@@ -62,7 +61,7 @@ def panel(analysis: Analysis, key: str, *args: Any, **settings: Any) -> Markup:
 
 
 def one_panel(
-    analysis: Analysis, key: str, caption: str, frame: Frame, *args: Any, **settings: Any
+    analysis: Analysis, key: str, caption: str, frame: style.Frame, *args: Any, **settings: Any
 ) -> Markup:
     """A figure of one such panel."""
     return figure([panel(analysis, key, caption, frame, *args, **settings)], caption)
@@ -84,7 +83,7 @@ def _for_the_page(svg: str, caption: str, height: float) -> str:
     body = re.sub(r">\s+<", "><", body)
     first = re.split(r"(?<=[a-z)%])\.(?:\s|$)", caption, maxsplit=1)[0]
     return (
-        f'<svg role="img" aria-label="{escape(first)}" viewBox="0 0 {WIDTH} {height:g}">'
+        f'<svg role="img" aria-label="{escape(first)}" viewBox="0 0 {style.WIDTH} {height:g}">'
         f"{body.strip()}</svg>"
     )
 

@@ -10,21 +10,8 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import bold, italic, sentences
+from gpmcflow.analysis.page import html, standing, words
 from gpmcflow.analysis.page.results import Analysis, label
-from gpmcflow.analysis.page.standing import (
-    CLEAR,
-    LIKELY,
-    WEAK,
-    Change,
-    Together,
-    against_base,
-    changes,
-    nothing_learnt,
-    place_of,
-    together,
-)
 from gpmcflow.plot.curves import is_date, positions
 
 # An outcome that repeats with the calendar, in words: the month, weekday or hour where it is highest.
@@ -183,25 +170,26 @@ _NAMED = 4  # and whose names are
 
 def columns_answer(analysis: Analysis) -> Markup:
     """Which columns matter and by how much, or that the model does no better than the average."""
-    if nothing := nothing_learnt(analysis):
+    if nothing := standing.nothing_learnt(analysis):
         return nothing
-    shifts = [shift for shift in changes(analysis) if shift.kind != "place"]
+    shifts = [shift for shift in standing.changes(analysis) if shift.kind != "place"]
     clear, likely, weak = (
-        [s for s in shifts if s.state == state] for state in (CLEAR, LIKELY, WEAK)
+        [s for s in shifts if s.state == state]
+        for state in (standing.CLEAR, standing.LIKELY, standing.WEAK)
     )
-    sets = together(analysis)
+    sets = standing.together(analysis)
     found = bool(clear or sets)
     doubt: Markup | str = ""
-    if against_base(analysis) == "unsure":  # an effect may be seen for all that
+    if standing.against_base(analysis) == "unsure":  # an effect may be seen for all that
         text = (
             "Whether this makes predictions of {} better than the {}, these rows cannot tell."
             if found
             else "These rows cannot tell whether the model predicts {} better than the {}."
         )
-        doubt = Markup(text).format(italic(analysis.target), analysis.overall)
+        doubt = Markup(text).format(html.italic(analysis.target), analysis.overall)
     moved = _grades_move(analysis, clear)
     sign = "There is a weak sign that {} matter{}."
-    return sentences(
+    return html.sentences(
         "" if found else doubt,
         moved,
         *_matter(analysis, clear, likely, sets, len(shifts)),
@@ -216,10 +204,14 @@ def columns_answer(analysis: Analysis) -> Markup:
 
 
 def _matter(
-    analysis: Analysis, clear: list[Change], likely: list[Change], sets: list[Together], n: int
+    analysis: Analysis,
+    clear: list[standing.Change],
+    likely: list[standing.Change],
+    sets: list[standing.Together],
+    n: int,
 ) -> list[Markup]:
     """How many of the columns matter, which, with the shapes of their curves, and which do together."""
-    target = italic(analysis.target)
+    target = html.italic(analysis.target)
     sharing = [_shared(analysis, own, n, bool(clear)) for own in sets]
     if clear:
         rest = sharing or [_may_matter("it is likely that {} matter{}, too", likely)]
@@ -228,10 +220,12 @@ def _matter(
         return [Markup("{}.").format(first), *_sentences(others[1:])]
     if sharing:
         return _sentences(sharing)
-    weak = any(shift.state in (LIKELY, WEAK) for shift in changes(analysis))
+    weak = any(
+        shift.state in (standing.LIKELY, standing.WEAK) for shift in standing.changes(analysis)
+    )
     if n == 0 or weak:
         return []
-    if n > 1 and against_base(analysis) == "better":
+    if n > 1 and standing.against_base(analysis) == "better":
         text = Markup(
             "Together the columns predict {} better than the {}, but no single one shows a sign of an effect."
         ).format(target, analysis.overall)
@@ -243,9 +237,9 @@ def _sentences(clauses: list[Markup]) -> list[Markup]:
     return [Markup("{}.").format(Markup(words.capital(str(clause)))) for clause in clauses]
 
 
-def _clearly(analysis: Analysis, clear: list[Change], n: int) -> Markup:
+def _clearly(analysis: Analysis, clear: list[standing.Change], n: int) -> Markup:
     """``two of the three columns clearly matter for price, the strongest first: area and town``."""
-    target, verb = italic(analysis.target), f"clearly matter{'s' * (len(clear) == 1)}"
+    target, verb = html.italic(analysis.target), f"clearly matter{'s' * (len(clear) == 1)}"
     if n == 1:
         return Markup("{} {} for {}").format(_shaped(analysis, clear[0]), verb, target)
     who = {1: "both columns" if n == 2 else f"all {words.count(n)} columns"}.get(
@@ -257,25 +251,25 @@ def _clearly(analysis: Analysis, clear: list[Change], n: int) -> Markup:
     )
 
 
-def _shared(analysis: Analysis, own: Together, n: int, more: bool) -> Markup:
+def _shared(analysis: Analysis, own: standing.Together, n: int, more: bool) -> Markup:
     """That a set of columns matters together; ``more``: beside columns with effects of their own."""
-    names: list[Markup | str] = [bold(label(column)) for column in own.columns[:_NAMED]]
+    names: list[Markup | str] = [html.bold(label(column)) for column in own.columns[:_NAMED]]
     if len(own.columns) > _NAMED:
         names.append(f"{words.count(len(own.columns) - _NAMED)} more")
     who: Markup | str = words.series(names)
     if not own.alike:
         rest = words.count(len(own.columns))
         who = f"the {rest} columns" if len(own.columns) == n else f"the other {rest} columns"
-    verb = "clearly matter" if own.state == CLEAR else "are likely to matter"
-    what = Markup(", too") if more else Markup(" for {}").format(italic(analysis.target))
+    verb = "clearly matter" if own.state == standing.CLEAR else "are likely to matter"
+    what = Markup(", too") if more else Markup(" for {}").format(html.italic(analysis.target))
     return Markup("together, {} {}{}, but these rows do not clearly tell which of them").format(
         who, verb, what
     )
 
 
-def _along(analysis: Analysis, sets: list[Together]) -> Markup:
+def _along(analysis: Analysis, sets: list[standing.Together]) -> Markup:
     """The change from low to high values of the first set, where all of its columns are numbers."""
-    kinds = {shift.column: shift.kind for shift in changes(analysis)}
+    kinds = {shift.column: shift.kind for shift in standing.changes(analysis)}
     if not sets or not sets[0].alike or {kinds[c] for c in sets[0].columns} != {"number"}:
         return Markup("")
     return Markup("From low to high values of them, the {} is {}, other things equal.").format(
@@ -283,36 +277,40 @@ def _along(analysis: Analysis, sets: list[Together]) -> Markup:
     )
 
 
-def _may_matter(sentence: str, shifts: list[Change]) -> Markup:
+def _may_matter(sentence: str, shifts: list[standing.Change]) -> Markup:
     """The sentence with the names of the columns, or nothing without any."""
-    names = words.series([bold(shift.name) for shift in shifts[:_NAMED]])
+    names = words.series([html.bold(shift.name) for shift in shifts[:_NAMED]])
     return Markup(sentence).format(names, "s" * (len(shifts) == 1)) if shifts else Markup("")
 
 
 def _location(analysis: Analysis) -> str:
     """Whether location matters, where the page opens with the columns."""
-    place = place_of(analysis)
+    place = standing.place_of(analysis)
     if place is None:
         return ""
     said = {
-        CLEAR: "matters too",
-        LIKELY: "is likely to matter too",
-        WEAK: "shows a weak sign of an effect",
+        standing.CLEAR: "matters too",
+        standing.LIKELY: "is likely to matter too",
+        standing.WEAK: "shows a weak sign of an effect",
     }
     return f"Location {said.get(place.state, 'shows no sign of an effect')}."
 
 
 def besides_location(analysis: Analysis) -> Markup:
     """Columns that matter, where the page opens with the map."""
-    clear = [s.name for s in changes(analysis) if s.state == CLEAR and s.kind != "place"]
+    clear = [
+        s.name
+        for s in standing.changes(analysis)
+        if s.state == standing.CLEAR and s.kind != "place"
+    ]
     if not clear:
         return Markup("")
-    names = words.series([bold(name) for name in clear[:_NAMED]])
+    names = words.series([html.bold(name) for name in clear[:_NAMED]])
     verb = f"matter{'s' * (len(clear) == 1)}"
     return Markup("Besides location, {} {}.").format(names, verb)
 
 
-def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
+def _spelled(analysis: Analysis, shifts: list[standing.Change]) -> list[Markup]:
     """One sentence with the changes of the first columns: in points, as factors, or in the unit."""
     parts = []
     told = [
@@ -331,7 +329,7 @@ def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
     return [Markup(words.capital(str(joined)) + ".")] if parts else []
 
 
-def _grades_move(analysis: Analysis, clear: list[Change]) -> Markup:
+def _grades_move(analysis: Analysis, clear: list[standing.Change]) -> Markup:
     """How much likelier the upper grades, or a class, are at one end of the first column."""
     told = [shift for shift in clear if not season_of(analysis, shift.column)]
     if not analysis.own.leveled or not told:
@@ -343,11 +341,11 @@ def _grades_move(analysis: Analysis, clear: list[Change]) -> Markup:
     unit = analysis.unit_after(shift.column) if shift.kind == "number" else ""
     if shift.kind == "category":
         where = Markup("with {} at “{}” than at “{}”: {} against {}").format(
-            bold(shift.name), shift.high, shift.low, high, low
+            html.bold(shift.name), shift.high, shift.low, high, low
         )
     else:
         where = Markup("as {} rises: {} at {}{}, {} at {}{}").format(
-            bold(shift.name), low, shift.low, unit, high, shift.high, unit
+            html.bold(shift.name), low, shift.low, unit, high, shift.high, unit
         )
     return Markup("{} is {} to be {} {} ({}), other things equal.").format(
         Markup("<i>{}</i>").format(words.capital(analysis.target)),
@@ -358,7 +356,7 @@ def _grades_move(analysis: Analysis, clear: list[Change]) -> Markup:
     )
 
 
-def _where(analysis: Analysis, shift: Change) -> Markup:
+def _where(analysis: Analysis, shift: standing.Change) -> Markup:
     if shift.kind == "category":
         return Markup("with {} at “{}” instead of “{}”").format(shift.name, shift.high, shift.low)
     return Markup("with {} at {}{} instead of {}").format(
@@ -366,7 +364,7 @@ def _where(analysis: Analysis, shift: Change) -> Markup:
     )
 
 
-def _size(analysis: Analysis, shift: Change | Together, first: bool) -> str:
+def _size(analysis: Analysis, shift: standing.Change | standing.Together, first: bool) -> str:
     """``34 points higher (95 % interval 20 to 46)``, ``higher by a factor of 2.1 (1.6 to 2.8)``."""
     value, low, high = shift.value, shift.lower, shift.upper
     if analysis.ratios:
@@ -403,26 +401,26 @@ def _overall(analysis: Analysis) -> Markup:
     return Markup("The average is {}{}{}.").format(words.number(base), analysis.unit, per)
 
 
-def _shaped_series(analysis: Analysis, shifts: list[Change]) -> Markup:
+def _shaped_series(analysis: Analysis, shifts: list[standing.Change]) -> Markup:
     items: list[Markup | str] = [_shaped(analysis, shift) for shift in shifts[:_NAMED]]
     if len(shifts) > _NAMED:
         items.append(f"{words.count(len(shifts) - _NAMED)} more")
     return words.series(items)
 
 
-def _shaped(analysis: Analysis, shift: Change) -> Markup:
+def _shaped(analysis: Analysis, shift: standing.Change) -> Markup:
     effects = analysis["effects"].query("column == @shift.column")
     if every := season_of(analysis, shift.column):
         found = turns(analysis, effects)
         sides = zip(("highest", "lowest"), found, strict=True) if found else ()
         parts = [f"repeats {every}", *(f"{side} {turn.when}" for side, turn in sides)]
-        return bold(shift.name) + f" ({', '.join(parts)})"
+        return html.bold(shift.name) + f" ({', '.join(parts)})"
     trend, places = shape_of(effects)
     parts = [trend] if trend else []
     for side, row in places.items():
         place = _near(row, effects)
         parts.append(f"{side} near {place}{analysis.unit_after(shift.column)}")
-    return bold(shift.name) + (f" ({', '.join(parts)})" if parts else "")
+    return html.bold(shift.name) + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _near(row: pd.Series, curve: pd.DataFrame) -> str:
@@ -459,15 +457,15 @@ def shape_of(curve: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
 
 def curve_answer(analysis: Analysis) -> Markup:
     """Whether the curve of the only input rises, where it is highest and lowest, and its two ends."""
-    if nothing := nothing_learnt(analysis):
+    if nothing := standing.nothing_learnt(analysis):
         return nothing
     curve = _within_the_data(analysis)
     name = next(iter(analysis["relevance"]["column"]), "") or _only_input(analysis)
     first, last = curve.iloc[0], curve.iloc[-1]
-    seen = any(shift.seen for shift in changes(analysis))
+    seen = any(shift.seen for shift in standing.changes(analysis))
     trend, places = shape_of(curve) if seen else ("", {})
     unit = "" if is_date(curve["value"]) else analysis.unit_after(name)
-    column = bold(label(name))
+    column = html.bold(label(name))
     leads = not trend and bool(places)  # with the places, else with the trend and the ends
 
     def at(row: pd.Series, *, opening: bool = False) -> str:
@@ -478,7 +476,7 @@ def curve_answer(analysis: Analysis) -> Markup:
 
     if seen and season_of(analysis, name):
         repeats = season_answer(analysis, curve, column, at)
-        return sentences(*repeats, "" if analysis.shares else _overall(analysis))
+        return html.sentences(*repeats, "" if analysis.shares else _overall(analysis))
     ends = (
         f"At {_near(first, curve)} it is {at(first, opening=not leads)}, "
         f"at {_near(last, curve)} it is {at(last)}."
@@ -496,7 +494,7 @@ def curve_answer(analysis: Analysis) -> Markup:
         verb = {"rising": "rises", "falling": "falls", "": "does not clearly change"}[trend]
         parts = [Markup("The {} {} with {}.").format(analysis.response, verb, column), ends]
         parts.append(Markup("In between it is {}.").format(extremes) if places else "")
-    return sentences(*parts, "" if analysis.shares else _overall(analysis))
+    return html.sentences(*parts, "" if analysis.shares else _overall(analysis))
 
 
 def _within_the_data(analysis: Analysis) -> pd.DataFrame:

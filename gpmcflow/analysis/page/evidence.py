@@ -8,22 +8,8 @@ import re
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import one_panel, panel
-from gpmcflow.analysis.page.html import (
-    Head,
-    bold,
-    code,
-    figure,
-    folded,
-    italic,
-    join,
-    link,
-    paragraph,
-    quiet,
-    sentences,
-    table,
-)
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.plot.ladders import LADDER, ladder
 from gpmcflow.plot.rows import EVIDENCE, evidence_bars, interval_rows, rows_frame
@@ -44,12 +30,12 @@ def by_evidence(analysis: Analysis) -> Markup:
     rough = rows[rows["verdict"] == ROUGH].groupby("settle", sort=False)
     said += [_rough(analysis, settle, group, len(sound)) for settle, group in rough]
     said.append(_difference(analysis))
-    return join(
-        paragraph(*said),
+    return html.join(
+        html.paragraph(*said),
         _picture(analysis, sound),
         _table(rows, best=0 if len(sound) > 1 else -1),
-        quiet(_notes(len(sound), len(rows) - len(sound))),
-        quiet(_hyperpriors(analysis)),
+        html.quiet(_notes(len(sound), len(rows) - len(sound))),
+        html.quiet(_hyperpriors(analysis)),
         _ladders(analysis),
     )
 
@@ -57,7 +43,7 @@ def by_evidence(analysis: Analysis) -> Markup:
 def _favoured(analysis: Analysis, sound: pd.DataFrame) -> Markup:
     """What the data favour, over what, by how much, and what they cannot tell apart."""
     best, others = sound.iloc[0], sound.iloc[1:]
-    name = bold(label(best["model"]))
+    name = html.bold(label(best["model"]))
     texts = {
         "worse": "By the evidence the data favour {}: it is {}.",
         "no preference": "The evidence leans towards {}, which is {}.",
@@ -74,8 +60,8 @@ def _favoured(analysis: Analysis, sound: pd.DataFrame) -> Markup:
     shown = analysis.info["shown"]
     if shown in set(others.loc[others["verdict"] == "worse", "model"]):
         text = "This page shows {} all the same, for its predictions."
-        parts.append(Markup(text).format(italic(label(shown))))
-    return sentences(*parts)
+        parts.append(Markup(text).format(html.italic(label(shown))))
+    return html.sentences(*parts)
 
 
 def _picture(analysis: Analysis, sound: pd.DataFrame) -> Markup:
@@ -94,7 +80,7 @@ def _picture(analysis: Analysis, sound: pd.DataFrame) -> Markup:
 
 
 def _name(row: pd.Series) -> Markup:
-    return italic(label(row["model"]))
+    return html.italic(label(row["model"]))
 
 
 def _rough(analysis: Analysis, settle: str, rows: pd.DataFrame, n_sound: int) -> Markup:
@@ -107,11 +93,11 @@ def _rough(analysis: Analysis, settle: str, rows: pd.DataFrame, n_sound: int) ->
         "The evidence of {} is rough, and {}; for a better one write {} in {}, and {} tells what that "
         "costs."
     ).format(
-        words.series([_name(row) for _, row in rows.iterrows()]),
+        words.series(html.names(rows["model"])),
         left_out,
-        code(settle),
-        code(analysis.info["yaml"]),
-        code(f"gpmcflow check {analysis.info['yaml']}"),
+        html.code(settle),
+        html.code(analysis.info["yaml"]),
+        html.code(f"gpmcflow check {analysis.info['yaml']}"),
     )
 
 
@@ -125,10 +111,10 @@ def _difference(analysis: Analysis) -> str:
 
 def _table(rows: pd.DataFrame, best: int) -> Markup:
     heads = [
-        *(Head("model"), Head("log evidence*", True), Head("fit*", True, True)),
+        *(html.Head("model"), html.Head("log evidence*", True), html.Head("fit*", True, True)),
         *(
-            Head("complexity*", True, True),
-            Head("probability†" if best == 0 else "probability", True, wrap=True),
+            html.Head("complexity*", True, True),
+            html.Head("probability†" if best == 0 else "probability", True, wrap=True),
         ),
     ]
     cells = []
@@ -143,7 +129,7 @@ def _table(rows: pd.DataFrame, best: int) -> Markup:
         if rough and not row["standard_error"] < UNKNOWN:
             evidence, complexity = "unknown ‡", ""
         cells.append([label(row["model"]), evidence, fit, complexity, _probability(row)])
-    return table(heads, cells, best=best)
+    return html.table(heads, cells, best=best)
 
 
 def _probability(row: pd.Series) -> str:
@@ -167,7 +153,7 @@ def _notes(n_sound: int, n_rough: int) -> Markup:
         )
     if n_rough:
         parts.append("‡ It raised an alarm, and should not be quoted.")
-    return sentences(*parts, Markup("All: {}.").format(link("evidence.csv")))
+    return html.sentences(*parts, Markup("All: {}.").format(html.link("evidence.csv")))
 
 
 def _hyperpriors(analysis: Analysis) -> Markup:
@@ -180,18 +166,15 @@ def _hyperpriors(analysis: Analysis) -> Markup:
         span = f"{words.number(row.prior_q025, 2)} to {words.number(row.prior_q975, 2)}"
         having = kinds.setdefault((name, span), [])
         having += [row.model] * (row.model not in having)
-    if not kinds:
-        return Markup("")
     parts = []
     for (name, span), having in kinds.items():
-        of = Markup("")
-        if len(having) < len(models):
-            of = Markup(" ({})").format(words.series([italic(label(model)) for model in having]))
+        of = html.naming(" ({})", html.names(having) if len(having) < len(models) else ())
         parts.append(Markup("{} {}{}").format(name, span, of))
-    return Markup(
-        "The hyperpriors are part of the models, and wider ones cost evidence. With 95 % probability "
-        "before the data: {}."
-    ).format(Markup("; ").join(parts))
+    text = (
+        "The hyperpriors are part of the models, and wider ones cost evidence. With 95 % probability before "
+        "the data: {}."
+    )
+    return Markup(text).format(Markup("; ").join(parts)) if parts else Markup("")
 
 
 def _ladders(analysis: Analysis) -> Markup:
@@ -211,15 +194,17 @@ def _ladders(analysis: Analysis) -> Markup:
         panel(analysis, f"ladder-{name}", caption, LADDER, ladder, rows, values[name], label(name))
         for name, rows in frame.groupby("model", sort=False)
     ]
-    return folded("From the fitted Gaussian to the posterior: the ladders", figure(panels, caption))
+    return html.folded(
+        "From the fitted Gaussian to the posterior: the ladders", html.figure(panels, caption)
+    )
 
 
 def how_computed(analysis: Analysis) -> Markup:
     """Route, effective draws, overlap and alarm of each model."""
     routes = {"two_ended": "bridge", "ladder": "ladder"}
     heads = [
-        *(Head("model"), Head("route"), Head("effective draws", True)),
-        *(Head("variance of terms", True, True), Head("alarm")),
+        *(html.Head("model"), html.Head("route"), html.Head("effective draws", True)),
+        *(html.Head("variance of terms", True, True), html.Head("alarm")),
     ]
     cells = [
         [
@@ -228,4 +213,4 @@ def how_computed(analysis: Analysis) -> Markup:
         ]
         for row in analysis["evidence"].itertuples()
     ]
-    return table(heads, cells)
+    return html.table(heads, cells)

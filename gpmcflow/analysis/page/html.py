@@ -7,6 +7,9 @@ from typing import NamedTuple
 
 from markupsafe import Markup, escape
 
+from gpmcflow.analysis.page import words
+from gpmcflow.plot.numbers import label
+
 _LONG_WORD = 22  # letters
 
 
@@ -72,6 +75,16 @@ def bold(text: str) -> Markup:
 def italic(text: str) -> Markup:
     """A name within a sentence."""
     return Markup("<i>{}</i>").format(text)
+
+
+def naming(template: str, items: Sequence[Markup | str], conjunction: str = "and") -> Markup:
+    """A template with the series of some items; nothing without any."""
+    return Markup(template).format(words.series(items, conjunction)) if items else Markup("")
+
+
+def names(columns: Iterable[object]) -> list[Markup]:
+    """Names of columns or models within a sentence."""
+    return [italic(label(str(column))) for column in columns]
 
 
 def code(text: str) -> Markup:

@@ -5,19 +5,8 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import panel
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    figure,
-    italic,
-    link,
-    paragraph,
-    quiet,
-    section,
-    table,
-)
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import nothing_learnt
 from gpmcflow.plot.curves import effect_by, effect_by_frame, positions
@@ -25,7 +14,7 @@ from gpmcflow.plot.curves import effect_by, effect_by_frame, positions
 _CLEAR, _WEAK = 0.01, 0.05
 
 
-def interactions(analysis: Analysis) -> Section | None:
+def interactions(analysis: Analysis) -> html.Section | None:
     """A picture and a row for each pair that acts together; none where there is no such pair."""
     frame = analysis["interactions"]
     frame = frame[frame["chance"] < _WEAK]
@@ -38,13 +27,13 @@ def interactions(analysis: Analysis) -> Section | None:
     note = Markup(
         "An interaction is shown if changes that do not depend on the other column would differ so much with "
         "a chance below 5 %, counting all pairs that share a term of the model. All: {}, {}."
-    ).format(link("interactions.csv"), link("pairs.csv"))
-    return section(
+    ).format(html.link("interactions.csv"), html.link("pairs.csv"))
+    return html.section(
         *("interactions", "Do columns act together?"),
-        paragraph(*(_sentence(analysis, row) for _, row in frame.iterrows())),
-        figure([_picture(analysis, row, caption) for _, row in frame.iterrows()], caption),
+        html.paragraph(*(_sentence(analysis, row) for _, row in frame.iterrows())),
+        html.figure([_picture(analysis, row, caption) for _, row in frame.iterrows()], caption),
         _table(analysis, frame),
-        quiet(note),
+        html.quiet(note),
     )
 
 
@@ -53,7 +42,7 @@ def _sentence(analysis: Analysis, row: pd.Series) -> Markup:
     return Markup(
         "The effect of {} depends on {}{}: from {} to {} it is {} with {} at {}, and {} at {}."
     ).format(
-        *(italic(label(row["column"])), italic(label(row["by"])), evidence),
+        *(html.italic(label(row["column"])), html.italic(label(row["by"])), evidence),
         *words.ends(str(row["low"]), str(row["high"])),
         *(_amount(analysis, row, "at_low"), label(row["by"]), words.natural(str(row["by_low"]))),
         *(_amount(analysis, row, "at_high"), words.natural(str(row["by_high"]))),
@@ -86,8 +75,13 @@ def _picture(analysis: Analysis, row: pd.Series, caption: str) -> Markup:
 def _table(analysis: Analysis, frame: pd.DataFrame) -> Markup:
     of = "ratio of the factors" if analysis.ratios else "difference"
     heads = [
-        *(Head("column"), Head("from … to"), Head("by"), Head("at the first", True, wrap=True)),
-        *(Head("at the second", True, wrap=True), Head(of, True, wrap=True)),
+        *(
+            html.Head("column"),
+            html.Head("from … to"),
+            html.Head("by"),
+            html.Head("at the first", True, wrap=True),
+        ),
+        *(html.Head("at the second", True, wrap=True), html.Head(of, True, wrap=True)),
     ]
     cells = []
     for _, row in frame.iterrows():
@@ -100,7 +94,7 @@ def _table(analysis: Analysis, frame: pd.DataFrame) -> Markup:
                 *(_cell(analysis, row, name) for name in ("at_low", "at_high", "difference")),
             ]
         )
-    return table(heads, cells)
+    return html.table(heads, cells)
 
 
 def _cell(analysis: Analysis, row: pd.Series, name: str) -> str:

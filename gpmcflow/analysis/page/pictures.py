@@ -7,10 +7,9 @@ from functools import partial
 import pandas as pd
 
 from gpmcflow.analysis.effects import MOST_LEVELS
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.areas import area_maps
 from gpmcflow.analysis.page.canvas import one_panel, panel
-from gpmcflow.analysis.page.html import Section, figure, section
 from gpmcflow.analysis.page.places import doubt_sentence
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import place_leads, place_of
@@ -18,7 +17,7 @@ from gpmcflow.plot import curves
 from gpmcflow.plot.maps import MOST_POINTS, draw_map, grid_of, map_frame, unsure_above
 
 
-def picture(analysis: Analysis) -> Section | None:
+def picture(analysis: Analysis) -> html.Section | None:
     """Second section, or none where an analysis has left nothing to draw."""
     areas = area_maps(analysis)
     if place_leads(analysis):
@@ -30,7 +29,7 @@ def picture(analysis: Analysis) -> Section | None:
     elif not analysis["effects"].empty:
         body = _effects(analysis)
     elif areas is not None:
-        return section("picture", "The picture", areas)
+        return html.section("picture", "The picture", areas)
     else:
         return None
     parts = [areas or "", body]
@@ -39,7 +38,7 @@ def picture(analysis: Analysis) -> Section | None:
         parts.append(_map(analysis))
     if not analysis["survival"].empty:
         parts.append(_survival(analysis))
-    return section("picture", "The picture", *parts)
+    return html.section("picture", "The picture", *parts)
 
 
 def _map(analysis: Analysis):
@@ -75,7 +74,7 @@ def _map(analysis: Analysis):
             title=f"Uncertainty (95 %): within{of}",
         ),
     ]
-    return figure(panels, caption)
+    return html.figure(panels, caption)
 
 
 def _curve(analysis: Analysis):
@@ -144,7 +143,7 @@ def _grades(analysis: Analysis):
                 name=analysis.with_unit(column),
             )
         )
-    return figure(panels, caption)
+    return html.figure(panels, caption)
 
 
 def _categories(analysis: Analysis) -> set[str]:
@@ -201,7 +200,7 @@ def _effects(analysis: Analysis):
                 ends=(str(target.get("positive")), str(target.get("negative"))),
             )
         )
-    return figure(panels, caption)
+    return html.figure(panels, caption)
 
 
 def _overall(analysis: Analysis) -> str:

@@ -8,8 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from scipy.ndimage import maximum_filter
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import bold, sentences
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import nothing_learnt, place_of
 from gpmcflow.plot.maps import Grid, grid_of, unsure_above
@@ -71,7 +70,7 @@ def map_answer(analysis: Analysis) -> Markup:
         highest = "" if len(sure) <= _MOST else f", the {words.count(len(named))} highest"
         parts.append(
             Markup("It is high in {}{}: {}, against {} on average.").format(
-                bold(what), highest, words.series(places), average
+                html.bold(what), highest, words.series(places), average
             )
         )
     if (not sure or analysis.measured) and lowest.high < base:
@@ -81,7 +80,7 @@ def map_answer(analysis: Analysis) -> Markup:
     if unsure and len(sure) < _MOST:
         opening = "It may also be high" if sure else "It may be high"
         parts.append(f"{opening} {_place(analysis, unsure[0])}.")
-    return sentences(*parts)
+    return html.sentences(*parts)
 
 
 def doubt_sentence(analysis: Analysis, grid: Grid) -> str:

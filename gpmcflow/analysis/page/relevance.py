@@ -6,28 +6,19 @@ import math
 
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, standing, words
 from gpmcflow.analysis.page.canvas import one_panel
 from gpmcflow.analysis.page.columns import season_ends
-from gpmcflow.analysis.page.html import Head, Section, link, paragraph, quiet, section, table
 from gpmcflow.analysis.page.results import Analysis, label
-from gpmcflow.analysis.page.standing import (
-    Change,
-    Together,
-    changes,
-    ends,
-    nothing_learnt,
-    together,
-)
 from gpmcflow.plot.rows import Bar, interval_rows, rows_frame
 
 _MOST_ROWS, _MOST_BARS = 8, 15
 _LEAST_CHANCE = 1e-4  # that is printed as a number
 
 
-def columns_that_matter(analysis: Analysis) -> Section | None:
+def columns_that_matter(analysis: Analysis) -> html.Section | None:
     """Change of the response with each column, as picture and table; none without such columns."""
-    shifts = changes(analysis)
+    shifts = standing.changes(analysis)
     if all(shift.kind == "place" for shift in shifts):
         return None
     bars, caption = shifts[:_MOST_BARS], _caption(analysis, shifts)
@@ -39,9 +30,9 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
         at=1.0 if analysis.ratios else 0.0,
         logarithmic=analysis.ratios,
     )
-    heads = [Head("column"), Head("from … to"), Head(_change_head(analysis))]
-    heads += [Head("an effect is", wrap=True), Head("chance*", True)]
-    sets = together(analysis)
+    heads = [html.Head("column"), html.Head("from … to"), html.Head(_change_head(analysis))]
+    heads += [html.Head("an effect is", wrap=True), html.Head("chance*", True)]
+    sets = standing.together(analysis)
     shared = {column for own in sets if own.alike for column in own.columns}
     cells = [
         [
@@ -54,16 +45,16 @@ def columns_that_matter(analysis: Analysis) -> Section | None:
         [_set_name(own, len(shifts)), "", _change(analysis, own), own.state, _chance(own)]
         for own in sets
     ]
-    return section(
+    return html.section(
         *("relevance", "Which columns matter?"),
-        paragraph(_introduction(analysis)),
+        html.paragraph(_introduction(analysis)),
         picture,
-        table(heads, cells),
-        quiet(_note(analysis, shifts)),
+        html.table(heads, cells),
+        html.quiet(_note(analysis, shifts)),
     )
 
 
-def reach(analysis: Analysis) -> Section | None:
+def reach(analysis: Analysis) -> html.Section | None:
     """Distance over which two places stay similar, one row a direction; none where nothing fades."""
     frame = analysis["reach"]
     if (frame["low"] == math.inf).all():  # so without coordinates, too
@@ -83,11 +74,16 @@ def reach(analysis: Analysis) -> Section | None:
             if overlap
             else "The intervals do not overlap: similarity reaches farther in one direction."
         )
-    return section(
+    return html.section(
         *("reach", "How far does similarity reach?"),
-        paragraph("At these distances, the correlation between two places has fallen to one half."),
-        table([Head("direction"), Head("distance", True), Head("95 % interval", True)], cells),
-        quiet(stretched),
+        html.paragraph(
+            "At these distances, the correlation between two places has fallen to one half."
+        ),
+        html.table(
+            [html.Head("direction"), html.Head("distance", True), html.Head("95 % interval", True)],
+            cells,
+        ),
+        html.quiet(stretched),
     )
 
 
@@ -101,7 +97,7 @@ def _introduction(analysis: Analysis) -> str:
     )
 
 
-def _caption(analysis: Analysis, shifts: list[Change]) -> str:
+def _caption(analysis: Analysis, shifts: list[standing.Change]) -> str:
     n = len(shifts)
     shown = f" The first {_MOST_BARS} of {n} columns." if n > _MOST_BARS else ""
     return f"Dot: change; bar: 95 % interval; dashes: no change.{shown}"
@@ -124,17 +120,17 @@ def _change_head(analysis: Analysis) -> str:
     return f"change{f' in {unit}' if unit else ''} (95 % interval)"
 
 
-def _ends(shift: Change, analysis: Analysis) -> str:
+def _ends(shift: standing.Change, analysis: Analysis) -> str:
     """``57 to 131 kg``; of a column with a season ``January to July``."""
-    return season_ends(analysis, shift.column) or ends(shift, analysis)
+    return season_ends(analysis, shift.column) or standing.ends(shift, analysis)
 
 
-def _state(shift: Change, shared: set[str]) -> str:
+def _state(shift: standing.Change, shared: set[str]) -> str:
     """How firmly an effect is seen; "only together" of a column that shares one."""
     return "only together" if not shift.seen and shift.column in shared else shift.state
 
 
-def _set_name(own: Together, n: int) -> str:
+def _set_name(own: standing.Together, n: int) -> str:
     """``a and b together``, ``a and two more together``, ``all others together``; the answer has all."""
     if own.alike:
         first, *more = map(label, own.columns)
@@ -143,14 +139,14 @@ def _set_name(own: Together, n: int) -> str:
     return "all together" if len(own.columns) == n else "all others together"
 
 
-def _change(analysis: Analysis, shift: Change | Together) -> str:
+def _change(analysis: Analysis, shift: standing.Change | standing.Together) -> str:
     """Change with its interval; nothing of columns that do not go with each other."""
     if not math.isfinite(shift.value):
         return ""
     return analysis.change_in_words(shift.value, shift.lower, shift.upper)
 
 
-def _chance(shift: Change | Together) -> str:
+def _chance(shift: standing.Change | standing.Together) -> str:
     """``0.08 %``, ``42 %``."""
     if shift.chance < _LEAST_CHANCE:
         return f"<{words.number(100 * _LEAST_CHANCE)}{words.SPACE}%"
@@ -162,7 +158,7 @@ def _grades(analysis: Analysis, n: int) -> str:
     what = (
         "* Chance that a column without any effect shows as large a change, or as steady a trend."
     )
-    if nothing_learnt(analysis):
+    if standing.nothing_learnt(analysis):
         return f"The model does no better than the average, so no change here counts as an effect. {what}"
     if n == 1:
         return f"{what} Below 1 % an effect is clear, below 5 % likely."
@@ -173,7 +169,7 @@ def _grades(analysis: Analysis, n: int) -> str:
     )
 
 
-def _note(analysis: Analysis, shifts: list[Change]) -> Markup:
+def _note(analysis: Analysis, shifts: list[standing.Change]) -> Markup:
     kinds = {shift.kind for shift in shifts}
     categories = (
         " For categories: the one that differs most from the most frequent one."
@@ -187,8 +183,8 @@ def _note(analysis: Analysis, shifts: list[Change]) -> Markup:
     )
     return Markup("{} All columns: {}.{}{}{}").format(
         _grades(analysis, len(shifts)),
-        link("relevance.csv"),
+        html.link("relevance.csv"),
         categories,
         place if "place" in kinds else "",
-        shared if any(own.alike for own in together(analysis)) else "",
+        shared if any(own.alike for own in standing.together(analysis)) else "",
     )

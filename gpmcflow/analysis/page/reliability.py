@@ -6,18 +6,8 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import one_panel, panel
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    bold,
-    figure,
-    join,
-    paragraph,
-    section,
-    table,
-)
 from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis
 from gpmcflow.analysis.page.standing import one_class
 from gpmcflow.plot import judged
@@ -34,7 +24,7 @@ _HEADINGS = {
 }
 
 
-def reliability(analysis: Analysis) -> Section:
+def reliability(analysis: Analysis) -> html.Section:
     """Calibration (binary), rootogram (counts), or what share the intervals hold."""
     heading = _HEADINGS.get(analysis.kind, "Are the intervals calibrated?")
     rows = analysis.judged
@@ -44,7 +34,7 @@ def reliability(analysis: Analysis) -> Section:
         text = "Not judged: no rows were held out."
         if analysis.info["yaml"]:
             text += " Set test_fraction in the config to hold some out."
-        return section("reliability", heading, paragraph(text))
+        return html.section("reliability", heading, html.paragraph(text))
     if analysis.own.leveled:
         body = _grades(analysis, rows)
     elif analysis.kind == "binary":
@@ -55,7 +45,7 @@ def reliability(analysis: Analysis) -> Section:
         body = _times(analysis, rows)
     else:
         body = _intervals(analysis, rows)
-    return Section("reliability", heading, body)
+    return html.Section("reliability", heading, body)
 
 
 def _source(analysis: Analysis) -> str:
@@ -99,7 +89,7 @@ def _calibration(analysis: Analysis, rows) -> Markup:
     ]
     share = f"share that was “{positive}”"
     picture = one_panel(analysis, "calibration", caption, *_CALIBRATION, groups, share)
-    return join(paragraph(*said, advice), picture)
+    return html.join(html.paragraph(*said, advice), picture)
 
 
 def _intervals(analysis: Analysis, rows) -> Markup:
@@ -116,7 +106,7 @@ def _intervals(analysis: Analysis, rows) -> Markup:
         for percent, count in inside.items()
         if not judged.inside_as_promised(count, n, percent / 100, discrete=discrete)
     }
-    text = paragraph(
+    text = html.paragraph(
         *(_source(analysis), _verdict(analysis, n, not narrow), "".join(parts) + "."),
         _direction(narrow) if n >= ENOUGH_ROWS else "",
     )
@@ -160,7 +150,7 @@ def _intervals(analysis: Analysis, rows) -> Markup:
                 logarithmic=analysis.kind == "positive",
             )
         )
-    return join(text, figure(panels, caption))
+    return html.join(text, html.figure(panels, caption))
 
 
 def _times(analysis: Analysis, rows) -> Markup:
@@ -176,7 +166,7 @@ def _times(analysis: Analysis, rows) -> Markup:
             f"Half should end by their predicted median; {words.percent(middle.share)} do (95 % interval "
             f"{words.percent_range(middle.low, middle.high)}), allowing for those not seen to end."
         )
-    text = paragraph(_verdict(analysis, n, good), *parts)
+    text = html.paragraph(_verdict(analysis, n, good), *parts)
     if not shares:
         return text
     caption = (
@@ -184,7 +174,7 @@ def _times(analysis: Analysis, rows) -> Markup:
         f"({words.series([f'{100 * s.level:g}' for s in shares])} %), by Kaplan-Meier, which allows for rows "
         "not seen to end; dashes: as it should be; bars: two standard errors."
     )
-    return join(text, one_panel(analysis, "quantiles", caption, *_QUANTILES, shares))
+    return html.join(text, one_panel(analysis, "quantiles", caption, *_QUANTILES, shares))
 
 
 def _direction(narrow: Mapping[int, bool]) -> str:
@@ -217,7 +207,7 @@ def _counts(analysis: Analysis, rows) -> Markup:
             f"{words.capital(words.rows(one.seen))} have a count of {size}, {more} than the "
             f"{words.number(one.expected, 2)} the model expects ({one.low} to {one.high})."
         )
-    text = paragraph(
+    text = html.paragraph(
         *(_source(analysis), _verdict(analysis, n, good), zero, *texts),
         f"{wide} of {n} counts ({_share(wide, n)}) lie inside their 95 % interval.",
     )
@@ -227,7 +217,7 @@ def _counts(analysis: Analysis, rows) -> Markup:
         "(square root), so that rare counts can be seen."
     )
     target = f"{analysis.target} of a row"
-    return join(text, one_panel(analysis, "counts", caption, *_ROOTOGRAM, bins, target))
+    return html.join(text, one_panel(analysis, "counts", caption, *_ROOTOGRAM, bins, target))
 
 
 def _grades(analysis: Analysis, rows) -> Markup:
@@ -245,7 +235,7 @@ def _grades(analysis: Analysis, rows) -> Markup:
         for one in outside[:2]
     ]
     every = "" if outside else f"Each {level} is as frequent as the model expects."
-    text = paragraph(_verdict(analysis, n, good), every, *texts)
+    text = html.paragraph(_verdict(analysis, n, good), every, *texts)
     caption = (
         f"First: held-out rows by their {level}. Dot: seen; line and band: expected with its 95 % interval; "
         f"the axis is a square root. Second: how often the {level} was {target['positive']}, in groups from "
@@ -259,7 +249,7 @@ def _grades(analysis: Analysis, rows) -> Markup:
         panel(analysis, "calibration", caption, *_CALIBRATION, groups, share),
     ]
     confusion = _confusion(rows, levels) if level == "class" else ""
-    return join(text, figure(panels, caption), confusion)
+    return html.join(text, html.figure(panels, caption), confusion)
 
 
 def _confusion(rows, levels: list[str]) -> Markup:
@@ -269,13 +259,13 @@ def _confusion(rows, levels: list[str]) -> Markup:
         for seen in levels
         for told in levels
     }
-    heads = [Head("seen"), *(Head(f"predicted {told}", True) for told in levels)]
+    heads = [html.Head("seen"), *(html.Head(f"predicted {told}", True) for told in levels)]
     cells: list[list[object]] = []
     for seen in levels:
         row = [str(counts[seen, told]) for told in levels]
         own = levels.index(seen)
-        cells.append([seen, *row[:own], bold(row[own]), *row[own + 1 :]])
-    return table(heads, cells)
+        cells.append([seen, *row[:own], html.bold(row[own]), *row[own + 1 :]])
+    return html.table(heads, cells)
 
 
 def _share(part: int, n: int) -> str:

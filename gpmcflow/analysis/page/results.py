@@ -19,61 +19,39 @@ from gpmcflow.plot.numbers import label as label
 from gpmcflow.storage import read_csv
 
 ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
-_NEEDED = {
-    "columns": ("column", "found", "done"),
-    "models": (
-        *("name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se"),
-        *("evidence_alarm", "evidence_averaged", "elpd_loo", "elpd_loo_se"),
-        *("loo_difference_se", "loo_bad_share"),
-        *("test_score", "test_score_se", "difference", "difference_se", "error", "error_se"),
-        *("base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se"),
-        *("evidence_beyond", "evidence_limit"),
-        *("chains", "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference"),
-        "seconds",
-    ),
-    "checks": ("check", "model", "limit", "worst", "alarm", "reason", "touches", "settle"),
+# The columns of each table that the page reads; those with a star are text, a name of digits, too.
+_COLUMNS = {
+    "columns": "column* found done",
+    "models": "name* role covariance likelihood can_do log_evidence log_evidence_se evidence_alarm "
+    "evidence_averaged elpd_loo elpd_loo_se loo_difference_se loo_bad_share test_score test_score_se "
+    "difference difference_se error error_se base_difference base_difference_se unseen_difference "
+    "unseen_difference_se evidence_beyond evidence_limit chains draws r_hat ess_bulk ess_tail acceptance "
+    "quick_difference seconds",
+    "checks": "check model* limit worst alarm reason touches settle",
+    "predictions_test": "row outcome mean q025 q975",
+    "predictions_loo": "row outcome mean q025 q975",
+    "predictions_new": "row mean q025 q975",
+    "relevance": "column* kind low* high* change change_low change_high chance",
+    "effects": "column* value* mean low high",
+    "rug": "column* value* outcome",
+    "interactions": "column* by* low* high* by_low* by_high* at_low at_high difference chance",
+    "pairs": "column* by* value* by_value* mean low high",
+    "together": "columns alike change change_low change_high chance",
+    "curve": "value mean low high predictive_low predictive_high",
+    "map": "x y mean low high factor",
+    "points": "x y outcome",
+    "survival": "of* time longer",
+    "grades": "column* value* grade* probability",
+    "areas": "area* rows mean relative relative_low relative_high above",
+    "coefficients": "name* kind mean sd low high",
+    "outlines": "area* ring x y",
+    "reach": "direction distance low high",
+    "evidence": "model* log_evidence standard_error fit complexity log_bayes_factor probability low high "
+    "verdict route effective_size overlap alarm settle",
+    "ladder": "model* of beta mean sd",
+    "hyperparameters": "model* parameter* prior_q025 prior_q50 prior_q975 q025 q50 q975",
 }
-_OPTIONAL = {
-    "predictions_test": ("row", "outcome", "mean", "q025", "q975"),
-    "predictions_loo": ("row", "outcome", "mean", "q025", "q975"),
-    "predictions_new": ("row", "mean", "q025", "q975"),
-    "relevance": (
-        *("column", "kind", "low", "high", "change", "change_low", "change_high", "chance"),
-    ),
-    "effects": ("column", "value", "mean", "low", "high"),
-    "rug": ("column", "value", "outcome"),
-    "interactions": (
-        *("column", "by", "low", "high", "by_low", "by_high", "at_low", "at_high", "difference"),
-        "chance",
-    ),
-    "pairs": ("column", "by", "value", "by_value", "mean", "low", "high"),
-    "together": ("columns", "alike", "change", "change_low", "change_high", "chance"),
-    "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),
-    "map": ("x", "y", "mean", "low", "high", "factor"),
-    "points": ("x", "y", "outcome"),
-    "survival": ("of", "time", "longer"),
-    "grades": ("column", "value", "grade", "probability"),
-    "areas": ("area", "rows", "mean", "relative", "relative_low", "relative_high", "above"),
-    "coefficients": ("name", "kind", "mean", "sd", "low", "high"),
-    "outlines": ("area", "ring", "x", "y"),
-    "reach": ("direction", "distance", "low", "high"),
-    "evidence": (
-        *("model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor"),
-        *("probability", "low", "high", "verdict", "route", "effective_size", "overlap", "alarm"),
-        "settle",
-    ),
-    "ladder": ("model", "of", "beta", "mean", "sd"),
-    "hyperparameters": (
-        *("model", "parameter", "prior_q025", "prior_q50", "prior_q975"),
-        *("q025", "q50", "q975"),
-    ),
-}
-_NAMES = ("column", "by", "model", "name", "parameter")  # a name of digits is a name, too
-_TEXT = {
-    "survival": ["of"], "grades": ["value", "grade"], "effects": ["value"], "rug": ["value"],
-    "relevance": ["low", "high"], "areas": ["area"], "outlines": ["area"],
-    "interactions": ["low", "high", "by_low", "by_high"], "pairs": ["value", "by_value"],
-}  # fmt: skip
+_NEEDED = ("columns", "models", "checks")
 _OF_LEVELS = ("row", "probability", "q025", "q975")  # predictions
 
 
@@ -257,12 +235,7 @@ def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
     Raises `StorageError` for a missing or unreadable file, `InputError` where a column is missing,
     the shown model has no row, or the uses of the rows do not add up.
     """
-    tables = {name: _read(folder, name, needed, info) for name, needed in _NEEDED.items()}
-    for name, needed in _OPTIONAL.items():
-        exists = (folder / f"{name}.csv").exists()
-        tables[name] = (
-            _read(folder, name, needed, info) if exists else pd.DataFrame(columns=list(needed))
-        )
+    tables = {name: _read(folder, name, info) for name in _COLUMNS}
     models = tables["models"]
     for name in ("covariance", "likelihood", "can_do"):
         models[name] = models[name].fillna("").astype(str)
@@ -280,16 +253,17 @@ def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
     return Analysis(info, tables)
 
 
-def _read(
-    folder: Path, name: str, needed: tuple[str, ...], info: Mapping[str, Any]
-) -> pd.DataFrame:
-    path = folder / f"{name}.csv"
-    texts = [*_TEXT.get(name, []), *(column for column in _NAMES if column in needed)]
+def _read(folder: Path, name: str, info: Mapping[str, Any]) -> pd.DataFrame:
+    """A table; an empty one for a file that is not there and need not be."""
+    path, stated = folder / f"{name}.csv", _COLUMNS[name].split()
+    needed, texts = [c.rstrip("*") for c in stated], [c[:-1] for c in stated if c.endswith("*")]
+    if name not in _NEEDED and not path.exists():
+        return pd.DataFrame(columns=needed)
     if name.startswith("predictions"):
         texts += [*info.get("ids", []), *info.get("shown_columns", [])]
         if info["target"].get("levels"):
             level = KINDS[info["target"]["kind"]].level
-            texts, needed = [*texts, level, "outcome"], (level, *_OF_LEVELS)
+            texts, needed = [*texts, level, "outcome"], [level, *_OF_LEVELS]
     table = read_csv(path, na_values=[""], dtype=dict.fromkeys(texts, str))
     missing = [column for column in needed if column not in table]
     if missing:

@@ -7,36 +7,25 @@ import math
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import one_panel
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    bold,
-    italic,
-    paragraph,
-    quiet,
-    section,
-    sentences,
-    table,
-)
 from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis, label
 from gpmcflow.analysis.page.standing import simple_name, what_came
 from gpmcflow.plot.rows import Bar, interval_rows, rows_frame
 
 
-def scores(analysis: Analysis) -> Section:
+def scores(analysis: Analysis) -> html.Section:
     """Third section: one row a model; differences are paired, row by row, with the simple model."""
     order = score_rows(analysis)
     heading = "How good is it?"
     if order["test_score"].isna().all():
         text = "No rows were held out, and no score was computed."
-        return section("score", heading, paragraph(text))
+        return html.section("score", heading, html.paragraph(text))
     heads, cells = _columns(analysis, order)
-    body = [paragraph(*_introduction(analysis)), table(heads, cells, best=0)]
+    body = [html.paragraph(*_introduction(analysis)), html.table(heads, cells, best=0)]
     if analysis.baseline("simple") is not None:
-        body += [quiet(*_comparison(analysis, order)), _picture(analysis, order)]
-    return section("score", heading, *body)
+        body += [html.quiet(*_comparison(analysis, order)), _picture(analysis, order)]
+    return html.section("score", heading, *body)
 
 
 def score_rows(analysis: Analysis) -> pd.DataFrame:
@@ -61,7 +50,7 @@ def _whose(analysis: Analysis) -> Markup:
         "The model has seen no other row with the same {}: the scores are for a new one.": new,
     }
     named = texts.items()
-    return sentences(*(Markup(t).format(words.series(own, "or")) for t, own in named if own))
+    return html.sentences(*(Markup(t).format(words.series(own, "or")) for t, own in named if own))
 
 
 def _introduction(analysis: Analysis) -> list[Markup | str]:
@@ -82,7 +71,7 @@ def _introduction(analysis: Analysis) -> list[Markup | str]:
     if analysis.info["target"].get("unit") and analysis.kind != "survival":
         exposed = f"All of them take {label(analysis.info['target']['unit'])} into account."
     shown = Markup("This page shows {}{}.").format(
-        bold(analysis.shown["name"]),
+        html.bold(analysis.shown["name"]),
         " (“Which model?” says why)" if len(analysis.models) > 1 else "",
     )
     return [opening, whose, meaning, exposed, shown]
@@ -116,28 +105,30 @@ def _meaning(analysis: Analysis) -> Markup | str:
     ).format(seen, after)
 
 
-def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[list[object]]]:
+def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[html.Head], list[list[object]]]:
     simple = analysis.baseline("simple")
-    heads = [Head("model")]
+    heads = [html.Head("model")]
     cells: list[list[object]] = [[label(name)] for name in order["name"]]
 
-    def add(head: Head, values: list[object]) -> None:
+    def add(head: html.Head, values: list[object]) -> None:
         heads.append(head)
         for line, value in zip(cells, values, strict=True):
             line.append(value)
 
     rows = [row for _, row in order.iterrows()]
     if not analysis.measured:
-        add(Head("typical probability, %", True), [_typical(row) for row in rows])
+        add(html.Head("typical probability, %", True), [_typical(row) for row in rows])
     if _has_errors(analysis):
         unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
         if analysis.own.classified:
-            head = Head(f"misclassified of {words.fixed(analysis.n_scored, 0)}", True, wrap=True)
+            head = html.Head(
+                f"misclassified of {words.fixed(analysis.n_scored, 0)}", True, wrap=True
+            )
             values = [f"{row['error']:.0f}" if math.isfinite(row["error"]) else "" for row in rows]
         else:
             percent = 100.0 if analysis.kind == "share" else 1.0
             unit = "points" if analysis.kind == "share" else unit
-            head = Head("typical error" + (f", {unit}" if unit else ""), True)
+            head = html.Head("typical error" + (f", {unit}" if unit else ""), True)
             errors = [
                 (percent * row["error"], percent * row.get("error_se", math.nan)) for row in rows
             ]
@@ -147,7 +138,7 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[Head], list[
         ahead = [(row["difference"], row["difference_se"]) for row in rows]
         values = [words.more_text(*pair) if math.isfinite(pair[0]) else "" for pair in ahead]
         values = ["0" if r["role"] == "simple" else v for r, v in zip(rows, values, strict=True)]
-        add(Head(f"ahead of {_short(simple_name(analysis))}*, %", True), values)
+        add(html.Head(f"ahead of {_short(simple_name(analysis))}*, %", True), values)
     return heads, cells
 
 
@@ -206,8 +197,8 @@ def _comparison(analysis: Analysis, order: pd.DataFrame) -> list[Markup | str]:
         names = by_state.get(state, [])
         if state == "not resolved" and len(names) > 1 and len(names) == len(order) - 1:
             parts.append("No difference is clear: all lie within two standard errors of zero.")
-        elif names:
-            parts.append(Markup("{}: {}.").format(text, words.series([italic(n) for n in names])))
+        else:
+            parts.append(html.naming(f"{text}: {{}}.", html.names(names)))
     return parts
 
 

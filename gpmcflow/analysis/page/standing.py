@@ -10,8 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.effects import CLEAR_CHANCE, LIKELY_CHANCE
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import italic
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.data.outcome_kinds import KINDS
 
@@ -62,7 +61,7 @@ def nothing_learnt(analysis: Analysis) -> Markup:
     )
     return Markup(
         "The model predicts {} {} than {}, so nothing below should be read as an effect."
-    ).format(italic(analysis.target), base, average)
+    ).format(html.italic(analysis.target), base, average)
 
 
 def against_simple(analysis: Analysis) -> Markup:

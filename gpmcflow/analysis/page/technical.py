@@ -8,23 +8,10 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import panel
 from gpmcflow.analysis.page.comparison import touched_by_alarm
 from gpmcflow.analysis.page.evidence import how_computed
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    code,
-    figure,
-    folded,
-    italic,
-    join,
-    link,
-    paragraph,
-    section,
-    table,
-)
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.scores import score_rows
 from gpmcflow.plot.rows import parameter_name, prior_and_posterior, prior_frame
@@ -70,7 +57,7 @@ _WORDS = {
 }
 
 
-def learned(analysis: Analysis) -> Section | None:
+def learned(analysis: Analysis) -> html.Section | None:
     """Prior against posterior of each parameter of the shown model; none where none was stored."""
     frame = analysis["hyperparameters"]
     frame = frame[frame["model"] == analysis.info["shown"]]
@@ -78,7 +65,7 @@ def learned(analysis: Analysis) -> Section | None:
         return None
     taught = frame[[_is_taught(row) for _, row in frame.iterrows()]]
     n = len(frame)
-    name = italic(label(analysis.info["shown"]))
+    name = html.italic(label(analysis.info["shown"]))
     if len(taught) == n:
         answer = Markup("Yes, for {} of {}.").format(_all_parameters(n), name)
     elif len(taught) == 0:
@@ -108,7 +95,9 @@ def learned(analysis: Analysis) -> Section | None:
         " (on a logarithmic scale where parameters are positive)." if positive.any() else "."
     )
     heading = "Did the data teach the model anything?"
-    return section("learned", heading, paragraph(answer, measure), figure(panels, caption))
+    return html.section(
+        "learned", heading, html.paragraph(answer, measure), html.figure(panels, caption)
+    )
 
 
 def _is_taught(row: pd.Series) -> bool:
@@ -126,26 +115,32 @@ def _parameters(n: int) -> str:
     return f"{words.count(n)} parameter{'s' * (n != 1)}"
 
 
-def technical(analysis: Analysis) -> Section:
+def technical(analysis: Analysis) -> html.Section:
     """Evidence and scores in nats, the sampler, the checks, all parameters, files, and words."""
-    parts = [folded("Evidence and scores, in nats", _nats(analysis))]
+    parts = [html.folded("Evidence and scores, in nats", _nats(analysis))]
     if not analysis["evidence"].empty:
-        parts.append(folded("How the evidence was computed", how_computed(analysis)))
+        parts.append(html.folded("How the evidence was computed", how_computed(analysis)))
     if not analysis.info.get("quick"):
-        parts.append(folded("Sampler: R-hat, effective sizes, acceptance", _sampler(analysis)))
-    parts.append(folded("Checks and alarms", _checks(analysis)))
+        parts.append(html.folded("Sampler: R-hat, effective sizes, acceptance", _sampler(analysis)))
+    parts.append(html.folded("Checks and alarms", _checks(analysis)))
     if not analysis["hyperparameters"].empty:
-        parts.append(folded("Parameters, before and after the data", _parameters_table(analysis)))
-    parts += [folded("Files", _files(analysis)), folded("Words used here", _words_list())]
-    return section("technical", "Technical tables", *parts)
+        parts.append(
+            html.folded("Parameters, before and after the data", _parameters_table(analysis))
+        )
+    parts += [html.folded("Files", _files(analysis)), html.folded("Words used here", _words_list())]
+    return html.section("technical", "Technical tables", *parts)
 
 
 def _nats(analysis: Analysis) -> Markup:
     held = "leave-one-out" if analysis.by_loo else "held-out"
     heads = [
-        *(Head("model"), Head("log evidence", True), Head(f"{held} log score a row", True)),
-        *(Head("sum of leave-one-out", True, True), Head("k > 0.7", True, True)),
-        Head("time", True, True),
+        *(
+            html.Head("model"),
+            html.Head("log evidence", True),
+            html.Head(f"{held} log score a row", True),
+        ),
+        *(html.Head("sum of leave-one-out", True, True), html.Head("k > 0.7", True, True)),
+        html.Head("time", True, True),
     ]
     cells = []
     for _, row in score_rows(analysis).iterrows():
@@ -161,11 +156,13 @@ def _nats(analysis: Analysis) -> Markup:
         )
     covariances = [
         Markup("<dt>{}</dt><dd>{}; {}</dd>").format(
-            label(row["name"]), code(row["covariance"]), words.LIKELIHOODS[row["likelihood"]]
+            label(row["name"]), html.code(row["covariance"]), words.LIKELIHOODS[row["likelihood"]]
         )
         for _, row in analysis.models.iterrows()
     ]
-    return join(table(heads, cells, best=0), Markup("<dl>{}</dl>").format(join(*covariances)))
+    return html.join(
+        html.table(heads, cells, best=0), Markup("<dl>{}</dl>").format(html.join(*covariances))
+    )
 
 
 def _evidence(row: pd.Series) -> str:
@@ -189,8 +186,13 @@ def _or_empty(value: float | None, write) -> str:
 
 def _sampler(analysis: Analysis) -> Markup:
     heads = [
-        *(Head("model"), Head("draws", True), Head("R-hat", True), Head("ESS bulk", True)),
-        *(Head("ESS tail", True, True), Head("accepted", True, True)),
+        *(
+            html.Head("model"),
+            html.Head("draws", True),
+            html.Head("R-hat", True),
+            html.Head("ESS bulk", True),
+        ),
+        *(html.Head("ESS tail", True, True), html.Head("accepted", True, True)),
     ]
     cells = []
     for _, row in analysis.models.iterrows():
@@ -205,17 +207,17 @@ def _sampler(analysis: Analysis) -> Markup:
                 _or_empty(row["acceptance"], lambda x: words.fixed(x, 2)),
             ]
         )
-    return table(heads, cells, best=0)
+    return html.table(heads, cells, best=0)
 
 
 def _checks(analysis: Analysis) -> Markup:
     alarmed = set(analysis.alarms.index)
     heads = [
-        Head("check"),
-        Head("model", wide=True),
-        Head("limit", True),
-        Head("worst", True),
-        Head("alarm"),
+        html.Head("check"),
+        html.Head("model", wide=True),
+        html.Head("limit", True),
+        html.Head("worst", True),
+        html.Head("alarm"),
     ]
     cells = [
         [
@@ -225,7 +227,7 @@ def _checks(analysis: Analysis) -> Markup:
         ]
         for index, row in analysis["checks"].iterrows()
     ]
-    return table(heads, cells) if cells else paragraph("No check applies to this run.")
+    return html.table(heads, cells) if cells else html.paragraph("No check applies to this run.")
 
 
 def _as_number(cell: object) -> str:
@@ -238,11 +240,11 @@ def _as_number(cell: object) -> str:
 def _parameters_table(analysis: Analysis) -> Markup:
     heads = [
         *(
-            Head("model", wide=True),
-            Head("parameter"),
-            Head("before: median (95 % interval)", True),
+            html.Head("model", wide=True),
+            html.Head("parameter"),
+            html.Head("before: median (95 % interval)", True),
         ),
-        Head("after: median (95 % interval)", True),
+        html.Head("after: median (95 % interval)", True),
     ]
     cells = [
         [
@@ -252,7 +254,7 @@ def _parameters_table(analysis: Analysis) -> Markup:
         ]
         for row in analysis["hyperparameters"].itertuples()
     ]
-    return table(heads, cells)
+    return html.table(heads, cells)
 
 
 def _median(middle: float, low: float, high: float) -> str:
@@ -261,10 +263,12 @@ def _median(middle: float, low: float, high: float) -> str:
 
 def _files(analysis: Analysis) -> Markup:
     cells = [
-        [link(f"{name}.csv"), what] for name, what in _FILES.items() if not analysis[name].empty
+        [html.link(f"{name}.csv"), what]
+        for name, what in _FILES.items()
+        if not analysis[name].empty
     ]
-    cells.append([link("rows.csv"), "what became of every row of the file"])
-    return table([Head("file"), Head("holds")], cells)
+    cells.append([html.link("rows.csv"), "what became of every row of the file"])
+    return html.table([html.Head("file"), html.Head("holds")], cells)
 
 
 def _words_list() -> Markup:
@@ -275,4 +279,4 @@ def _words_list() -> Markup:
             "e<sup>8</sup> 3000 to 1.</dd>"
         )
     )
-    return Markup("<dl>{}</dl>").format(join(*lines))
+    return Markup("<dl>{}</dl>").format(html.join(*lines))

@@ -228,7 +228,7 @@ def test_hyperparameters_before_and_after(data, model, draw):
     prior = {"size": {"distribution": "gamma", "parameters": {"a": 3.0}, "scale": "natural"}}
     made = model(own, "matern32(age, signal_sd=size)", priors=prior)
     draws = draw(made, 40)
-    results = {"a": Results("", None, draws, None, 0.0), "b": Results("", None, None, None, 0.0)}
+    results = {"a": Results("", "", 0.0, None, draws), "b": Results("", "", 0.0, None)}
     table = tables.hyperparameters({"a": made, "b": made}, results, own.encoding)
     assert list(table["parameter"]) == ["length_scale", "signal_sd", "noise_sd"]
     assert set(table["model"]) == {"a"}
@@ -246,7 +246,7 @@ def test_hyperparameters_before_and_after(data, model, draw):
 def test_prior_of_a_mean_is_no_log(data, model, draw):
     own = data("binary", 20)
     made = model(own, "linear(age)")
-    results = {"a": Results("", None, draw(made, 20), None, 0.0)}
+    results = {"a": Results("", "", 0.0, None, draw(made, 20))}
     table = tables.hyperparameters({"a": made}, results, own.encoding)
     row = table.set_index("parameter").loc["mean"]
     level = made.natural(made.prior_median())["mean"]
@@ -259,7 +259,7 @@ def test_a_free_period_is_told_in_units_of_its_column(data, model, draw, shape):
     own = data("many", 24)
     week = {"distribution": "norm", "parameters": {"loc": np.log(7.0), "scale": 0.1}}
     made = model(own, shape.format("period=week"), priors={"week": week})
-    results = {"a": Results("", None, draw(made, 40), None, 0.0)}
+    results = {"a": Results("", "", 0.0, None, draw(made, 40))}
     table = tables.hyperparameters({"a": made}, results, own.encoding).set_index("parameter")
     row = table[table.index.str.endswith("period")].iloc[0]
     assert row["prior_q50"] == pytest.approx(7.0)
