@@ -136,7 +136,7 @@ def without_groups(rows: Rows, data: Data) -> Rows:
     return rows._replace(X=rows.X.drop(columns=names))
 
 
-def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
+def _of_real(learning: Rows, rows: Rows, name: str = "real") -> list[Baseline]:
     """Least squares with Student-t predictions."""
     y, n = learning.outcome, len(learning.outcome)
 
@@ -154,20 +154,18 @@ def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
         scale = np.sqrt(variance * (1.0 + leverage))
         return mean, scipy.stats.t.logpdf(rows.outcome, dof, mean, scale)
 
-    return _with_inputs_and_without("real", learning, rows, fit)
+    return _with_inputs_and_without(name, learning, rows, fit)
 
 
 def _of_logs(learning: Rows, rows: Rows) -> list[Baseline]:
     """`_of_real` of the logarithms, with medians and densities of the outcome itself."""
     logs = [part._replace(outcome=np.log(part.outcome)) for part in (learning, rows)]
     return [
-        Baseline(
-            SIMPLE["positive"] if found.role == "simple" else found.name,
-            found.role,
-            np.exp(np.minimum(found.mean, LARGEST_LOG)),
-            found.log_density - logs[1].outcome,
+        own._replace(
+            mean=np.exp(np.minimum(own.mean, LARGEST_LOG)),
+            log_density=own.log_density - logs[1].outcome,
         )
-        for found in _of_real(*logs)
+        for own in _of_real(*logs, name="positive")
     ]
 
 

@@ -154,9 +154,8 @@ def _timed(places: Places, model: GPModel) -> Unit:
     x = np.zeros(model.dim)
     if model.likelihood.conjugate and not model.basis:
         density = RegressionDensity(model)
-        value = draw = repeated(
-            lambda: density(theta + 1e-9 * np.random.default_rng().random(len(theta)))
-        )
+        rng = np.random.default_rng()
+        value = draw = repeated(lambda: density(theta + 1e-9 * rng.random(len(theta))))
         gradient = fit = repeated(lambda: density.value_and_gradient(theta))
     else:
         joint = density_of(model, plain_sites(model))

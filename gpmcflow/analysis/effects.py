@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from gpmcflow.analysis.classes import ClassPredictor
 from gpmcflow.analysis.data import Data
+from gpmcflow.analysis.grades import ClassPredictor
 from gpmcflow.analysis.seasons import times_in_cycles
 from gpmcflow.approximations.conditional import Predictor, root_of
 from gpmcflow.data.codes import CategoryCode

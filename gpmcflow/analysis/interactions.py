@@ -21,26 +21,15 @@ from gpmcflow.data.outcome_kinds import KINDS
 N_PAIRS = 2  # whose averages are drawn: those that differ most at the first setting
 MOST_COLUMNS = 12  # among whose pairs these are looked for
 N_VALUES = 5  # of each column of a pair
-_COLUMNS = (
-    *("column", "by", "low", "high", "by_low", "by_high"),
-    *(
-        f"{name}{end}"
-        for name in ("at_low", "at_high", "difference")
-        for end in ("", "_low", "_high")
-    ),
-    "chance",
-)
+_ENDS = [f"{n}{end}" for n in ("at_low", "at_high", "difference") for end in ("", "_low", "_high")]
+_COLUMNS = ("column", "by", "low", "high", "by_low", "by_high", *_ENDS, "chance")
 
 
 def joined(model: Any, data: Data) -> list[tuple[str, str]]:
     """Pairs of columns that share a term of the covariance, in which they may act together."""
     own = one_function(model)
     encoding = data.encoding
-    of_input = {
-        name: column
-        for column in encoding.explaining
-        for name in (column, *encoding.inputs_of(column))
-    }
+    of_input = {n: c for c in encoding.explaining for n in (c, *encoding.inputs_of(c))}
     bound, pairs = iter(own._columns), set()
     for term in terms_of(own):
         leaves = list(term.leaves())
@@ -48,12 +37,9 @@ def joined(model: Any, data: Data) -> list[tuple[str, str]]:
         if len(leaves) == 1 and isinstance(leaves[0], Linear):
             continue  # a sum of slopes
         names = {own.inputs.names[place] for its in places for place in its}
-        columns = [
-            c for c in data.encoding.explaining if c in {of_input.get(name) for name in names}
-        ]
-        pairs |= set(combinations(columns, 2))
-    order = list(combinations(data.encoding.explaining, 2))
-    return [pair for pair in order if pair in pairs]
+        own_columns = {of_input.get(name) for name in names}
+        pairs |= set(combinations([c for c in encoding.explaining if c in own_columns], 2))
+    return [pair for pair in combinations(encoding.explaining, 2) if pair in pairs]
 
 
 def pair_sweep(

@@ -262,12 +262,10 @@ def _checks(models: pd.DataFrame) -> pd.DataFrame:
 def _columns(data: Data) -> pd.DataFrame:
     target, rows = data.target, []
     for code in data.encoding.codes:
-        if isinstance(code, NumberCode):
-            rows.append((code.column, code.kind, "as it is"))
-        else:
-            rows.append(
-                (code.column, f"{len(code.levels)} {code.kind}s".replace("ys", "ies"), "words")
-            )
+        found, done = code.kind, "as it is"
+        if not isinstance(code, NumberCode):
+            found, done = f"{len(code.levels)} {code.kind}s".replace("ys", "ies"), "words"
+        rows.append((code.column, found, done))
     levels = ", ".join(target.levels)
     done = target.own.done.format(positive=target.positive, unit=target.unit, levels=levels)
     rows.append((target.name, target.own.words.split(";")[0], done))

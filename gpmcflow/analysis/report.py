@@ -199,12 +199,11 @@ def write_report(
     season = season_of(built[shown], whole)
     places = Places.of(whole, rng, season)
     effects = tables.effects_of(answer, list(places.swept), data.target.kind)
-    statements = {m: model_statement(settings, m, data.target.kind) for m in results}
-    covariances = {
-        m: covariance_of(stated, f"models.{m}", known_of(data.encoding))
-        for m, stated in statements.items()
-    }
-    words = {m: can_do(k, data.encoding.explaining) for m, k in covariances.items()}
+    words = {}
+    for m in results:
+        stated = model_statement(settings, m, data.target.kind)
+        covariance = covariance_of(stated, f"models.{m}", known_of(data.encoding))
+        words[m] = can_do(covariance, data.encoding.explaining)
     models = models_table(data, results, words, shown)
     again = f"gpmcflow run {config}"
     made: dict[str, pd.DataFrame] = {
@@ -231,8 +230,7 @@ def write_report(
         cells = read_csv(folder / "new_rows.csv", dtype=str, na_values=[])
         made["predictions_new"] = tables.predictions_new(answer["new"].to_dataset(), data, cells)
     if places.grid is not None:
-        kind, table = tables.grid(answer, places.grid, whole)
-        made[kind] = table
+        made |= tables.grid(answer, places.grid, whole)
     if places.cells is not None:
         made["map"] = tables.averaged_map(answer, places.cells, whole)
     if data.encoding.coordinates:
@@ -242,15 +240,12 @@ def write_report(
     if "areas" in answer:
         made["areas"], outlines = area_table(answer), outline_table(whole)
         made |= {"outlines": outlines} if len(outlines) else {}
-    for table in OPTIONAL_TABLES:  # of an earlier run with other settings
-        if table not in made:
-            remove(folder / f"{table}.csv")
+    for table in set(OPTIONAL_TABLES) - set(made):  # of an earlier run with other settings
+        remove(folder / f"{table}.csv")
     seconds = sum(result.seconds for result in results.values())
     seconds += sum(read_sidecar(folder / f"{k}.nc").get("job_seconds", 0.0) for k in finals)
-    kept = [
-        *(f"{m}/{k}.nc" for m in results for k in kinds_of(settings)),
-        *(f"{k}.nc" for k in finals),
-    ]
+    kept = [f"{m}/{k}.nc" for m in results for k in kinds_of(settings)]
+    kept += [f"{k}.nc" for k in finals]
     facts = _facts(settings, data, whole, folder) | {
         "name": name,
         "leak": stored.attrs["leak"],
@@ -304,11 +299,8 @@ def facts_of_times(whole: Data, likelihood: str) -> dict[str, Any]:
 def _first(effects: Mapping, data: Data) -> list[str]:
     """Columns by the size of their effects, the place as its coordinates."""
     places = list(data.encoding.coordinates)
-    return [
-        column
-        for name, (sweep, _) in effects.items()
-        for column in (places if sweep.kind == "place" else [name])
-    ]
+    kinds = {name: sweep.kind for name, (sweep, _) in effects.items()}
+    return [c for name, kind in kinds.items() for c in (places if kind == "place" else [name])]
 
 
 def overall(data: Data) -> dict[str, Any]:

@@ -32,9 +32,10 @@ COLUMNS = (
     "settings_effective", "settings_k", "ep_error", "seconds",
 )  # fmt: skip
 # Parameters of one response for all.
-OF_A_CONSTANT = set(
-    ["mean", "noise_sd", "scale", "df", "size", "shape", "gap", "precision", "probability"]
-)
+OF_A_CONSTANT = {
+    *("mean", "noise_sd", "scale", "df", "size", "shape", "gap", "precision"),
+    "probability",
+}
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
 
@@ -82,10 +83,12 @@ def models_table(
     by = score_kind(data)
     scored = data.held_out if by == HELD_OUT else data.learning
     likelihood = results[shown].likelihood
-    if by == HELD_OUT:
-        others = baselines(data, data.held_out, likelihood)
-    else:
-        others = _cross_validated(data, likelihood)
+    held_out = by == HELD_OUT
+    others = (
+        baselines(data, data.held_out, likelihood)
+        if held_out
+        else _cross_validated(data, likelihood)
+    )
     simple, base = others
     best = results[shown].shown["leave_one_out/log_density"].values
     constant = _constant(data, likelihood)

@@ -14,9 +14,14 @@ from scipy.spatial import cKDTree
 
 from gpmcflow.analysis import effects
 from gpmcflow.analysis.areas import are_told_apart, area_summary, area_sweep
-from gpmcflow.analysis.classes import ClassPredictor, class_predictions
 from gpmcflow.analysis.data import Data, Rows
-from gpmcflow.analysis.grades import average_grades, response_eta, with_response
+from gpmcflow.analysis.grades import (
+    ClassPredictor,
+    average_grades,
+    class_predictions,
+    response_eta,
+    with_response,
+)
 from gpmcflow.analysis.interactions import Pairs
 from gpmcflow.analysis.models import one_function
 from gpmcflow.analysis.survival_curves import average_survival, times_of
@@ -70,36 +75,27 @@ class Places:
 
         A column with a season, `season_of` a model, is looked at in parts of its cycles.
         """
-        return cls._of(data, rng, season).with_areas()
-
-    @classmethod
-    def _of(cls, data: Data, rng: np.random.Generator, season: dict[str, Any] | None) -> Places:
         coordinates = list(data.encoding.coordinates)
         columns = [column for column in data.encoding.explaining if column not in coordinates]
-        kept = effects.sweeps(data, rng, season)
-        grouped = bool(data.encoding.groups)
+        kept, grid, cells = effects.sweeps(data, rng, season), None, None
+        grouped, X = bool(data.encoding.groups), data.learning.X
         if coordinates and (columns or grouped):
-            X = data.learning.X
             rows = np.sort(rng.choice(len(X), min(MAP_ROWS, len(X)), replace=False))
             places = _map_inputs(data, coordinates, AVERAGED_POINTS)
-            return cls(data, kept, None, effects.place_sweep(data, X.iloc[rows], places.to_numpy()))
-        if coordinates:
+            cells = effects.place_sweep(data, X.iloc[rows], places.to_numpy())
+        elif coordinates:
             known = {name: 0.0 for name in data.encoding.names if name not in coordinates}
-            grid = _map_inputs(data, coordinates, MAP_POINTS).assign(**known)
-            return cls(data, kept, grid[data.encoding.names])
-        if len(columns) != 1 or grouped or data.encoding.code(columns[0]).kind == "category":
-            return cls(data, kept, None)
-        line = pd.DataFrame({columns[0]: _line(data, columns[0])})
-        marks = dict.fromkeys(data.encoding.names[1:], 0.0)  # of missing cells
-        return cls(data, kept, line.assign(**marks))
+            grid = _map_inputs(data, coordinates, MAP_POINTS).assign(**known)[data.encoding.names]
+        elif (
+            len(columns) == 1 and not grouped and data.encoding.code(columns[0]).kind != "category"
+        ):
+            marks = dict.fromkeys(data.encoding.names[1:], 0.0)  # of missing cells
+            grid = pd.DataFrame({columns[0]: _line(data, columns[0])}).assign(**marks)
+        return cls(data, kept, grid, cells, area_sweep(data))
 
     def scored(self, alone: bool) -> Places:
         """With ``alone`` the held-out rows and no other place."""
         return Places(self.data._replace(new=None), (), None) if alone else self
-
-    def with_areas(self) -> Places:
-        """With the areas of a map or a graph, if there is one."""
-        return replace(self, areas=area_sweep(self.data))
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:

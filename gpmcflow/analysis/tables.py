@@ -13,7 +13,7 @@ from scipy.special import expit
 from gpmcflow.analysis.convergence import parameters
 from gpmcflow.analysis.data import Data, beside_predictions
 from gpmcflow.analysis.effects import Effect, Sweep, effect
-from gpmcflow.analysis.grades import bands, probabilities
+from gpmcflow.analysis.grades import probabilities
 from gpmcflow.analysis.models import units_of_parameters
 from gpmcflow.analysis.scores import Results, left_out_probability, typical_response
 from gpmcflow.contrasts.hyperparameters import COLUMNS, prior_and_posterior
@@ -137,9 +137,15 @@ def grade_bands(
     shown: xr.DataTree, effects: Mapping[str, tuple[Sweep, Effect]], data: Data
 ) -> pd.DataFrame:
     """Probability of each grade at each value of the columns that matter most."""
-    columns = of_columns(effects)[:N_CURVES]
-    texts = {c: [value_text(data, c, value) for value in effects[c][0].values] for c in columns}
-    return bands(shown, texts, data.target.levels)
+    parts = []
+    for column in of_columns(effects)[:N_CURVES]:
+        values = [value_text(data, column, value) for value in effects[column][0].values]
+        found = shown[f"grades/{effects[column][0].key}/probability"].values
+        for grade, row in zip(data.target.levels, found, strict=True):
+            own = {"column": column, "value": values, "grade": grade, "probability": row}
+            parts.append(pd.DataFrame(own))
+    names = ["column", "value", "grade", "probability"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
 
 
 def rug(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFrame:
@@ -184,7 +190,7 @@ def map_average(table: pd.DataFrame, points: pd.DataFrame) -> float:
     return float(table["mean"].to_numpy()[nearest].mean())
 
 
-def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.DataFrame]:
+def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> dict[str, pd.DataFrame]:
     """A map (x, y, mean, low, high, factor) or a curve (value, mean, low, high, predictive limits)."""
     group, kind = shown["grid"].to_dataset(), data.target.kind
 
@@ -208,14 +214,14 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
     coordinates = list(data.encoding.coordinates)
     if coordinates:
         places = [data.encoding.natural(name, inputs[name].to_numpy()) for name in coordinates]
-        return "map", _map(dict(zip("xy", places, strict=True)), limits, kind)
+        return {"map": _map(dict(zip("xy", places, strict=True)), limits, kind)}
     name = inputs.columns[0]
     value: np.ndarray | list[str] = data.encoding.natural(name, inputs[name].to_numpy())
     if data.encoding.code(name).kind == "date":
         value = [value_text(data, name, day) for day in value]
     if kind == "binomial":  # a share of how many is not said
         predictive = dict.fromkeys(predictive, np.nan)
-    return "curve", pd.DataFrame({"value": value, **limits, **predictive})
+    return {"curve": pd.DataFrame({"value": value, **limits, **predictive})}
 
 
 def points(data: Data) -> pd.DataFrame:

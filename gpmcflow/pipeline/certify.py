@@ -296,14 +296,8 @@ def _models(certificates: Mapping[str, Certificate]) -> Iterator[html.Section]:
 
 
 def _table(frame: pd.DataFrame) -> Markup:
-    heads = [
-        html.Head("quantity"),
-        html.Head("50 % interval held", True),
-        html.Head("95 % interval held", True),
-        html.Head("p of ranks", True, wide=True),
-        html.Head("p of coverage", True, wide=True),
-        html.Head("verdict"),
-    ]
+    held = "50 % interval held #", "95 % interval held #"
+    heads = html.heads("quantity", *held, "p of ranks #~", "p of coverage #~", "verdict")
     rows = [
         [
             row["quantity"],
@@ -365,6 +359,6 @@ def _how(info: Mapping[str, Any]) -> html.Section:
     rows: Sequence[tuple[str, str]] = info["made_of"]
     hashes = html.folded(
         "Made of",
-        html.table([html.Head("what"), html.Head("SHA-256 or version")], [[*row] for row in rows]),
+        html.table(html.heads("what", "SHA-256 or version"), [[*row] for row in rows]),
     )
     return html.section("how", "How was this made?", text, html.quiet(again), hashes)

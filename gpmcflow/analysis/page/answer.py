@@ -81,42 +81,36 @@ def _score(analysis: Analysis) -> Markup:
     if analysis.by_loo:
         opening = f"When each of the {words.rows(n)} is predicted from the others"
     if one := standing.one_class(analysis):
-        target = analysis.info["target"]
-        return Markup("{}, so they cannot show how well the model tells “{}” from “{}”.").format(
-            one, target["positive"], target["negative"]
-        )
-    error = shown.get("error", math.nan)
-    parts: list[Markup | str] = []
+        text = f"{one}, so they cannot show how well the model tells “{{}}” from “{{}}”."
+        return Markup(text).format(*(analysis.info["target"][k] for k in ("positive", "negative")))
+    error, parts = shown.get("error", math.nan), []
+    judged = base is not None and math.isfinite(base.get("error", math.nan))
     if analysis.own.classified and math.isfinite(error):
         text = f"{opening}, the model misclassifies {error:.0f}"
-        if base is not None and math.isfinite(base.get("error", math.nan)):
+        if judged:
             text += f"; always answering “{analysis.usual}” misclassifies {base['error']:.0f}"
         parts.append(text + ".")
     elif math.isfinite(error):
         text = f"{opening}, predictions are typically off by {_error(analysis, shown)}"
         text += " points" if analysis.kind == "share" else analysis.unit
-        if base is not None and math.isfinite(base.get("error", math.nan)):
-            text += (
-                f"; always answering with the {analysis.typical} is off by {_error(analysis, base)}"
-            )
-        measure = {
-            "real": "root of the mean squared error",
-            "share": "root of the mean squared error",
-            "positive": "mean distance from the predicted median",
-        }.get(analysis.kind, "mean distance")
+        if judged:
+            typical = analysis.own.typical
+            text += f"; always answering with the {typical} is off by {_error(analysis, base)}"
+        measure = dict.fromkeys(("real", "share"), "root of the mean squared error")
+        measure["positive"] = "mean distance from the predicted median"
+        measure = measure.get(analysis.kind, "mean distance")
         parts.append(f"{text} ({measure}, ± one standard error).")
-    elif not analysis.measured:
+    elif not analysis.own.measured:
         parts.append(
             f"{opening}, the model gave {analysis.own.seen} a probability of "
             f"{words.percent(math.exp(shown['test_score']))} on average (geometric mean)."
         )
     elif base is not None:
         more = shown["test_score"] - base["test_score"]
-        alone = f"the {analysis.typical} alone"
-        if analysis.kind == "survival":
-            alone = "a model without any column"
+        survival = analysis.kind == "survival"
+        alone = "a model without any column" if survival else f"the {analysis.own.typical} alone"
         order = ("the model", alone)[:: 1 if more > 0 else -1]
-        came = standing.what_came(analysis)
+        came = analysis.own.came
         parts.append(f"{opening}, {came} was {words.likelier(abs(more), *order)}.")
     parts += [standing.against_simple(analysis), _none_seen(analysis), _separated(analysis)]
     if not analysis.by_loo and n < ENOUGH_ROWS:

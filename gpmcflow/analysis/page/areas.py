@@ -9,8 +9,7 @@ from markupsafe import Markup
 from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import panel
 from gpmcflow.analysis.page.results import Analysis
-from gpmcflow.plot.areas import area_frame, draw_areas, paths_of
-from gpmcflow.plot.maps import round_levels
+from gpmcflow.plot.maps import area_frame, draw_areas, paths_of, round_levels
 
 SURE = 0.95  # probability above, or below, that the caption counts
 SHARES = np.array([0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0])  # steps of the probability
@@ -24,23 +23,20 @@ def area_maps(analysis: Analysis) -> Markup | None:
     values = areas[areas["area"].isin(outlines["area"])].set_index("area")
     above, below = _sure(values)
     alone = int((values["rows"] == 0).sum())
-    what = "relative to the overall mean" if analysis.ratios else "less the overall mean"
+    what = "relative to the overall mean" if analysis.own.ratios else "less the overall mean"
     relative = "Relative risk" if analysis.kind == "counts" else "Ratio"
-    title = f"{relative}, {analysis.response}" if analysis.ratios else f"{analysis.response} {what}"
-    caption = " ".join(
-        part
-        for part in (
-            f"First: {analysis.response} of each area {what}, other columns at their mean.",
-            f"Second: probability that it lies above it: {_areas(above)} with more than 95 %, "
-            f"{below} with less than 5 %.",
-            f"Dashed: {_areas(alone)} without rows." if alone else "",
-        )
-        if part
+    title = (
+        f"{relative}, {analysis.response}" if analysis.own.ratios else f"{analysis.response} {what}"
     )
+    caption = (
+        f"First: {analysis.response} of each area {what}, other columns at their mean. Second: probability "
+        f"that it lies above it: {_areas(above)} with more than 95 %, {below} with less than 5 %."
+    )
+    caption += f" Dashed: {_areas(alone)} without rows." if alone else ""
     paths, without = paths_of(outlines), values["rows"] == 0
-    levels = round_levels(values["relative"].to_numpy(), geometric=analysis.ratios)
+    levels = round_levels(values["relative"].to_numpy(), geometric=analysis.own.ratios)
     drawing = caption, area_frame(paths), draw_areas, paths
-    shown = [(values["relative"], levels, words.capital(title), analysis.shares)]
+    shown = [(values["relative"], levels, words.capital(title), analysis.own.shares)]
     shown.append((values["above"], SHARES, "P(above the overall mean)", True))
     panels = [
         panel(analysis, f"areas-{k}", *drawing, of, steps, without, title=title, share=share)
@@ -57,36 +53,32 @@ def areas_answer(analysis: Analysis) -> Markup:
     above, below = _sure(areas)
     if not above + below:
         return Markup("No area differs from the overall mean with a probability above 95 %.")
-    parts = [
-        Markup("Of {}, {} above the overall mean and {} below it, each with more than 95 % probability.")
-        .format(_areas(len(areas)), html.bold(f"{above} lie{'s' * (above == 1)}"), html.bold(str(below)))
-    ]  # fmt: skip
+    lie = html.bold(f"{above} lie{'s' * (above == 1)}"), html.bold(str(below))
+    counts = Markup(
+        "Of {}, {} above the overall mean and {} below it, each with more than 95 % probability."
+    ).format(_areas(len(areas)), *lie)
     named = [("highest", areas.iloc[areas["relative"].argmax()])] if above else []
     named += [("lowest", areas.iloc[areas["relative"].argmin()])] if below else []
-    said = [
-        Markup("the {} is {}, {}").format(
-            side, html.italic(row["area"]), _relative(analysis, row, first=k == 0)
-        )
-        for k, (side, row) in enumerate(named)
-    ]
-    return html.sentences(*parts, Markup(words.capital(str(words.series(said)))) + ".")
+    said = []
+    for k, (side, row) in enumerate(named):
+        size = _relative(analysis, row, first=k == 0)
+        said.append(Markup("the {} is {}, {}").format(side, html.italic(row["area"]), size))
+    return html.sentences(counts, Markup(words.capital(str(words.series(said)))) + ".")
 
 
 def _relative(analysis: Analysis, row: pd.Series, *, first: bool) -> str:
     """``with 1.8 times the mean (95 % interval 1.3 to 2.4)``, ``12 points above it (..)``."""
     triple = [float(row[name]) for name in ("relative", "relative_low", "relative_high")]
     opening = "95 % interval " * first
-    if analysis.ratios:
+    if analysis.own.ratios:
         middle, low, high = words.interval_parts(*triple)
         return f"with {middle} times the mean ({opening}{low} to {high})"
     side = "above" if triple[0] >= 0 else "below"
     if triple[0] < 0:
         triple = [-triple[0], -triple[2], -triple[1]]
-    if analysis.shares:
-        middle, low, high = words.points_parts(*triple)
-        return f"{middle} points {side} the mean ({opening}{low} to {high})"
-    middle, low, high = words.interval_parts(*triple)
-    return f"{middle}{analysis.unit} {side} the mean ({opening}{low} to {high})"
+    parts = words.points_parts if analysis.own.shares else words.interval_parts
+    (middle, low, high), unit = parts(*triple), " points" if analysis.own.shares else analysis.unit
+    return f"{middle}{unit} {side} the mean ({opening}{low} to {high})"
 
 
 def _sure(areas: pd.DataFrame) -> tuple[int, int]:
@@ -107,7 +99,7 @@ def area_section(analysis: Analysis) -> html.Section | None:
     areas = analysis["areas"]
     if areas.empty:
         return None
-    what = "ratio to" if analysis.ratios else "difference from"
+    what = "ratio to" if analysis.own.ratios else "difference from"
     risk = ", the relative risk" if analysis.kind == "counts" else ""
     text = Markup(
         "{} has a row for each of the {} areas: {} ({}), its {} the overall mean ({}{}), both with the ends "
@@ -129,11 +121,10 @@ def area_section(analysis: Analysis) -> html.Section | None:
             f"The {words.count(LISTED)} areas most probably above the overall mean, and the "
             f"{words.count(LISTED)} most probably below it."
         )
-    head = "relative" if analysis.ratios else "difference"
-    head += ", points" if analysis.shares else ""
-    written = words.points_parts if analysis.shares else words.interval_parts
-    heads = [html.Head("area"), html.Head("rows", number=True, wide=True), html.Head(head, number=True),
-             html.Head("95 % interval", number=True), html.Head("P(above)", number=True)]  # fmt: skip
+    head = "relative" if analysis.own.ratios else "difference"
+    head += ", points" if analysis.own.shares else ""
+    written = words.points_parts if analysis.own.shares else words.interval_parts
+    heads = html.heads("area", "rows #~", f"{head} #", "95 % interval #", "P(above) #")
     cells = []
     for row in shown.itertuples(index=False, name="Row"):
         middle, low, high = written(row.relative, row.relative_low, row.relative_high)

@@ -71,10 +71,7 @@ def _by_level(rows: pd.DataFrame) -> pd.Series:
 
 
 def _table(rows: pd.DataFrame) -> Markup:
-    heads = [
-        *(html.Head("coefficient"), html.Head("mean", number=True)),
-        *(html.Head("sd", number=True, wide=True), html.Head("95 % interval", number=True)),
-    ]
+    heads = html.heads("coefficient", "mean #", "sd #~", "95 % interval #")
     cells = [
         (row.label, words.number(row.mean, 3), "", "at its best value")
         if row.sd <= 1e-12 * abs(row.mean)  # not averaged over

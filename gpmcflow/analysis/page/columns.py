@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import calendar
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,9 +57,8 @@ def turns(analysis: Analysis, curve: pd.DataFrame) -> tuple[Turn, Turn] | None:
         return None
     high = _run(top, grouped["mean"].to_numpy() >= grouped["low"][top])
     low = _run(foot, grouped["mean"].to_numpy() <= grouped["high"][foot])
-    return (
-        Turn(_named(labels, high), *grouped.loc[top]),
-        Turn(_named(labels, low), *grouped.loc[foot]),
+    return Turn(_named(labels, high), *grouped.loc[top]), Turn(
+        _named(labels, low), *grouped.loc[foot]
     )
 
 
@@ -147,18 +146,13 @@ def season_answer(
     ]  # fmt: skip
     if analysis.info["season"]["name"] == "year":
         first, last = (level(curve, last=side) for side in (False, True))
-        moved = (
-            "rises"
-            if last["low"] > first["high"]
-            else "falls"
-            if last["high"] < first["low"]
-            else ""
-        )
+        moved = "rises" if last["low"] > first["high"] else ""
+        moved = "falls" if last["high"] < first["low"] else moved
         ends = f"{say(first)} over the first year to {say(last)} over the last"
-        if moved:
-            parts.append(Markup("Beside the season it {}: from {}.").format(moved, ends))
-        else:
-            parts.append(Markup("Beside the season it does not clearly change."))
+        text = f"Beside the season it {moved}: from {ends}."
+        parts.append(
+            Markup.escape(text if moved else "Beside the season it does not clearly change.")
+        )
     return parts
 
 
@@ -173,10 +167,8 @@ def columns_answer(analysis: Analysis) -> Markup:
     if nothing := standing.nothing_learnt(analysis):
         return nothing
     shifts = [shift for shift in standing.changes(analysis) if shift.kind != "place"]
-    clear, likely, weak = (
-        [s for s in shifts if s.state == state]
-        for state in (standing.CLEAR, standing.LIKELY, standing.WEAK)
-    )
+    states = standing.CLEAR, standing.LIKELY, standing.WEAK
+    clear, likely, weak = ([s for s in shifts if s.state == state] for state in states)
     sets = standing.together(analysis)
     found = bool(clear or sets)
     doubt: Markup | str = ""
@@ -186,7 +178,7 @@ def columns_answer(analysis: Analysis) -> Markup:
             if found
             else "These rows cannot tell whether the model predicts {} better than the {}."
         )
-        doubt = Markup(text).format(html.italic(analysis.target), analysis.overall)
+        doubt = Markup(text).format(html.italic(analysis.target), analysis.own.overall)
     moved = _grades_move(analysis, clear)
     sign = "There is a weak sign that {} matter{}."
     return html.sentences(
@@ -220,15 +212,13 @@ def _matter(
         return [Markup("{}.").format(first), *_sentences(others[1:])]
     if sharing:
         return _sentences(sharing)
-    weak = any(
-        shift.state in (standing.LIKELY, standing.WEAK) for shift in standing.changes(analysis)
-    )
+    weak = any(s.state in (standing.LIKELY, standing.WEAK) for s in standing.changes(analysis))
     if n == 0 or weak:
         return []
     if n > 1 and standing.against_base(analysis) == "better":
         text = Markup(
             "Together the columns predict {} better than the {}, but no single one shows a sign of an effect."
-        ).format(target, analysis.overall)
+        ).format(target, analysis.own.overall)
         return [text]
     return [Markup("No single column shows a sign of an effect on {}.").format(target)]
 
@@ -253,10 +243,9 @@ def _clearly(analysis: Analysis, clear: list[standing.Change], n: int) -> Markup
 
 def _shared(analysis: Analysis, own: standing.Together, n: int, more: bool) -> Markup:
     """That a set of columns matters together; ``more``: beside columns with effects of their own."""
-    names: list[Markup | str] = [html.bold(label(column)) for column in own.columns[:_NAMED]]
-    if len(own.columns) > _NAMED:
-        names.append(f"{words.count(len(own.columns) - _NAMED)} more")
-    who: Markup | str = words.series(names)
+    who: Markup | str = words.series(
+        _some([html.bold(label(c)) for c in own.columns[:_NAMED]], own.columns)
+    )
     if not own.alike:
         rest = words.count(len(own.columns))
         who = f"the {rest} columns" if len(own.columns) == n else f"the other {rest} columns"
@@ -303,30 +292,25 @@ def besides_location(analysis: Analysis) -> Markup:
         for s in standing.changes(analysis)
         if s.state == standing.CLEAR and s.kind != "place"
     ]
-    if not clear:
-        return Markup("")
-    names = words.series([html.bold(name) for name in clear[:_NAMED]])
     verb = f"matter{'s' * (len(clear) == 1)}"
-    return Markup("Besides location, {} {}.").format(names, verb)
+    return html.naming(
+        f"Besides location, {{}} {verb}.", [html.bold(name) for name in clear[:_NAMED]]
+    )
 
 
 def _spelled(analysis: Analysis, shifts: list[standing.Change]) -> list[Markup]:
     """One sentence with the changes of the first columns: in points, as factors, or in the unit."""
-    parts = []
-    told = [
-        shift for shift in shifts if not season_of(analysis, shift.column)
-    ]  # its ends are two dates
-    for index, shift in enumerate(told[:_SPELLED]):
-        parts.append(
-            Markup("{}, {} is {}{}").format(
-                _where(analysis, shift),
-                f"the {analysis.response}" if index == 0 else "it",
-                _size(analysis, shift, index == 0),
-                ", other things equal" if index == 0 else "",
-            )
+    told = [s for s in shifts if not season_of(analysis, s.column)]  # its ends are two dates
+    parts = [
+        Markup("{}, {} is {}{}").format(
+            _where(analysis, shift),
+            "it" if k else f"the {analysis.response}",
+            _size(analysis, shift, not k),
+            "" if k else ", other things equal",
         )
-    joined = Markup("; ").join(parts)
-    return [Markup(words.capital(str(joined)) + ".")] if parts else []
+        for k, shift in enumerate(told[:_SPELLED])
+    ]
+    return _sentences([Markup("; ").join(parts)] if parts else [])
 
 
 def _grades_move(analysis: Analysis, clear: list[standing.Change]) -> Markup:
@@ -367,31 +351,23 @@ def _where(analysis: Analysis, shift: standing.Change) -> Markup:
 def _size(analysis: Analysis, shift: standing.Change | standing.Together, first: bool) -> str:
     """``34 points higher (95 % interval 20 to 46)``, ``higher by a factor of 2.1 (1.6 to 2.8)``."""
     value, low, high = shift.value, shift.lower, shift.upper
-    if analysis.ratios:
-        up = value >= 1
-        if not up:
-            value, low, high = 1 / value, 1 / high, 1 / low
-        higher, lower = (
-            ("longer", "shorter") if analysis.kind == "survival" else ("higher", "lower")
-        )
-        return f"{higher if up else lower} by a factor of {words.interval(value, low, high, first=first)}"
-    up = value >= 0
-    if not up:
-        value, low, high = -value, -high, -low
-    side = "higher" if up else "lower"
-    if not analysis.shares:
-        middle, lower, upper = words.interval_parts(value, low, high)
-        return f"{middle}{analysis.unit} {side} ({'95 % interval ' * first}{lower} to {upper})"
-    middle, lower, upper = words.points_parts(value, low, high)
-    noun = "point" if middle == "1" else "points"
-    return f"{middle} {noun} {side} ({'95 % interval ' * first}{lower} to {upper})"
+    up, opening = value >= (1 if analysis.own.ratios else 0), "95 % interval " * first
+    if analysis.own.ratios:
+        value, low, high = (value, low, high) if up else (1 / value, 1 / high, 1 / low)
+        sides = ("longer", "shorter") if analysis.kind == "survival" else ("higher", "lower")
+        return f"{sides[not up]} by a factor of {words.interval(value, low, high, first=first)}"
+    value, low, high = (value, low, high) if up else (-value, -high, -low)
+    parts = words.points_parts if analysis.own.shares else words.interval_parts
+    middle, lower, upper = parts(value, low, high)
+    unit = (" point" if middle == "1" else " points") if analysis.own.shares else analysis.unit
+    return f"{middle}{unit} {'higher' if up else 'lower'} ({opening}{lower} to {upper})"
 
 
 def _overall(analysis: Analysis) -> Markup:
     base, target = analysis.info["base"], analysis.info["target"]
     if analysis.kind == "share":
         return Markup("The average is {}.").format(words.percent(base))
-    if analysis.shares:
+    if analysis.own.shares:
         of = "trials" if analysis.kind == "binomial" else "rows"
         what = analysis.target if analysis.kind == "binomial" else f"“{target['positive']}”"
         return Markup("Of all {}, {} are {}.").format(of, words.percent(base), what)
@@ -402,10 +378,13 @@ def _overall(analysis: Analysis) -> Markup:
 
 
 def _shaped_series(analysis: Analysis, shifts: list[standing.Change]) -> Markup:
-    items: list[Markup | str] = [_shaped(analysis, shift) for shift in shifts[:_NAMED]]
-    if len(shifts) > _NAMED:
-        items.append(f"{words.count(len(shifts) - _NAMED)} more")
-    return words.series(items)
+    return words.series(_some([_shaped(analysis, shift) for shift in shifts[:_NAMED]], shifts))
+
+
+def _some(named: list[Markup], every: Sequence[object]) -> list[Markup | str]:
+    """Names of the first, and how many more there are."""
+    more = len(every) - len(named)
+    return [*named, *[f"{words.count(more)} more"] * (more > 0)]
 
 
 def _shaped(analysis: Analysis, shift: standing.Change) -> Markup:
@@ -469,14 +448,14 @@ def curve_answer(analysis: Analysis) -> Markup:
     leads = not trend and bool(places)  # with the places, else with the trend and the ends
 
     def at(row: pd.Series, *, opening: bool = False) -> str:
-        if analysis.shares:
+        if analysis.own.shares:
             return words.percent_interval(row["mean"], row["low"], row["high"], first=opening)
         triple = row["mean"], row["low"], row["high"]
         return words.interval(*triple, unit=analysis.unit, first=opening)
 
     if seen and season_of(analysis, name):
         repeats = season_answer(analysis, curve, column, at)
-        return html.sentences(*repeats, "" if analysis.shares else _overall(analysis))
+        return html.sentences(*repeats, "" if analysis.own.shares else _overall(analysis))
     ends = (
         f"At {_near(first, curve)} it is {at(first, opening=not leads)}, "
         f"at {_near(last, curve)} it is {at(last)}."
@@ -494,7 +473,7 @@ def curve_answer(analysis: Analysis) -> Markup:
         verb = {"rising": "rises", "falling": "falls", "": "does not clearly change"}[trend]
         parts = [Markup("The {} {} with {}.").format(analysis.response, verb, column), ends]
         parts.append(Markup("In between it is {}.").format(extremes) if places else "")
-    return html.sentences(*parts, "" if analysis.shares else _overall(analysis))
+    return html.sentences(*parts, "" if analysis.own.shares else _overall(analysis))
 
 
 def _within_the_data(analysis: Analysis) -> pd.DataFrame:

@@ -25,11 +25,9 @@ def which_model(analysis: Analysis) -> html.Section:
         + ([] if averaged else [_odds_cell(analysis, row)])
         for _, row in models.iterrows()
     ]
-    heads = [
-        *(html.Head("model"), html.Head("what it can do")),
-        html.Head(f"{label(analysis.shown['name'])} ahead*, %", True, wrap=True),
-    ]
-    heads += [] if averaged else [html.Head("odds by the evidence†", True, wrap=True)]
+    heads = html.heads("model", "what it can do")
+    heads.append(html.Head(f"{label(analysis.shown['name'])} ahead*, %", True, wrap=True))
+    heads += [] if averaged else html.heads("odds by the evidence† #&")
     at_maximum = [] if averaged else _by_evidence(analysis)
     return html.section(
         *("models", heading),
@@ -100,11 +98,6 @@ def loo_per_row(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
     return difference, row["loo_difference_se"] / n
 
 
-def is_best(analysis: Analysis) -> bool:
-    """Whether no model is ahead of the shown one by leave-one-out."""
-    return not (analysis.models["elpd_loo"] > analysis.shown["elpd_loo"]).any()
-
-
 def touched_by_alarm(row: pd.Series) -> bool:
     """Whether the evidence of this model raised an alarm."""
     return isinstance(row["evidence_alarm"], str) and bool(row["evidence_alarm"].strip())
@@ -125,13 +118,14 @@ def _doubtful(analysis: Analysis, row: pd.Series) -> bool:
 
 def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
     shown = analysis.shown
+    ahead = (analysis.models["elpd_loo"] > shown["elpd_loo"]).any()
     n = int(analysis.info["n_learning"])
     opening = Markup(
         "When each of the {} to learn from is predicted from all the others, {}{} ({})"
     ).format(
         words.rows(n),
         html.bold(label(shown["name"])),
-        " does best" if is_best(analysis) else " is shown",
+        " is shown" if ahead else " does best",
         _can_do(shown),
     )
     alike, unclear, leads = [], [], {"clear": [], "only just": [], "not resolved": []}

@@ -110,13 +110,8 @@ def _difference(analysis: Analysis) -> str:
 
 
 def _table(rows: pd.DataFrame, best: int) -> Markup:
-    heads = [
-        *(html.Head("model"), html.Head("log evidence*", True), html.Head("fit*", True, True)),
-        *(
-            html.Head("complexity*", True, True),
-            html.Head("probability†" if best == 0 else "probability", True, wrap=True),
-        ),
-    ]
+    probability = "probability† #&" if best == 0 else "probability #&"
+    heads = html.heads("model", "log evidence* #", "fit* #~", "complexity* #~", probability)
     cells = []
     for _, row in rows.iterrows():
         rough, shown_error = row["verdict"] == ROUGH, max(row["standard_error"], 0.01)
@@ -202,10 +197,7 @@ def _ladders(analysis: Analysis) -> Markup:
 def how_computed(analysis: Analysis) -> Markup:
     """Route, effective draws, overlap and alarm of each model."""
     routes = {"two_ended": "bridge", "ladder": "ladder"}
-    heads = [
-        *(html.Head("model"), html.Head("route"), html.Head("effective draws", True)),
-        *(html.Head("variance of terms", True, True), html.Head("alarm")),
-    ]
+    heads = html.heads("model", "route", "effective draws #", "variance of terms #~", "alarm")
     cells = [
         [
             *(label(row.model), routes[row.route], words.fixed(row.effective_size, 0)),

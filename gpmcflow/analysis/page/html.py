@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -37,6 +38,12 @@ class Head(NamedTuple):
         """Class attribute of its cells."""
         names = ["num"] * self.number + ["opt"] * self.wide + ["wrap"] * self.wrap
         return Markup(' class="{}"').format(" ".join(names)) if names else Markup("")
+
+
+def heads(*texts: str) -> list[Head]:
+    """Headings, "sd #~": the marks at the end say that it is a number (#), wide (~) or wrapped (&)."""
+    found = [re.fullmatch(r"(.*?)(?: ([#~&]+))?", text) for text in texts]
+    return [Head(own[1], *(mark in (own[2] or "") for mark in "#~&")) for own in found if own]
 
 
 def section(key: str, heading: str, *parts: Markup | str) -> Section:

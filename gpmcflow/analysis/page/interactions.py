@@ -51,9 +51,9 @@ def _sentence(analysis: Analysis, row: pd.Series) -> Markup:
 
 def _amount(analysis: Analysis, row: pd.Series, name: str) -> str:
     triple = (row[name], row[f"{name}_low"], row[f"{name}_high"])
-    if analysis.shares:
+    if analysis.own.shares:
         return words.points(*triple, noun=" points")
-    if analysis.ratios:
+    if analysis.own.ratios:
         return f"a factor of {words.interval(*triple)}"
     return words.interval(*triple, unit=analysis.unit)
 
@@ -66,23 +66,16 @@ def _picture(analysis: Analysis, row: pd.Series, caption: str) -> Markup:
     return panel(
         *(analysis, f"pair-{row.name}"),
         *(caption, effect_by_frame(part, levels=levels), effect_by, part),
-        **{"levels": levels, "share": analysis.shares, "by": label(row["by"])},
+        **{"levels": levels, "share": analysis.own.shares, "by": label(row["by"])},
         response=analysis.response,
         name=analysis.with_unit(row["column"]),
     )
 
 
 def _table(analysis: Analysis, frame: pd.DataFrame) -> Markup:
-    of = "ratio of the factors" if analysis.ratios else "difference"
-    heads = [
-        *(
-            html.Head("column"),
-            html.Head("from … to"),
-            html.Head("by"),
-            html.Head("at the first", True, wrap=True),
-        ),
-        *(html.Head("at the second", True, wrap=True), html.Head(of, True, wrap=True)),
-    ]
+    of = "ratio of the factors" if analysis.own.ratios else "difference"
+    at = "at the first #&", "at the second #&"
+    heads = html.heads("column", "from … to", "by", *at, f"{of} #&")
     cells = []
     for _, row in frame.iterrows():
         low, high = words.ends(str(row["low"]), str(row["high"]))
@@ -99,6 +92,6 @@ def _table(analysis: Analysis, frame: pd.DataFrame) -> Markup:
 
 def _cell(analysis: Analysis, row: pd.Series, name: str) -> str:
     triple = (row[name], row[f"{name}_low"], row[f"{name}_high"])
-    if analysis.shares and name == "difference":  # which may be 150 points
+    if analysis.own.shares and name == "difference":  # which may be 150 points
         return words.interval(*(100.0 * end for end in triple))
     return analysis.change_in_words(*triple)

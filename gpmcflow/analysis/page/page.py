@@ -94,18 +94,16 @@ def answers(config: Mapping[str, Any], folder: str | Path) -> Iterator[tuple[str
     The analyses of the config come first, then those that other configs left in the same folder.
     """
     results, own = Path(folder, "results"), list(config["analyses"])
-    for name in own:
-        title, html = answer_of(results / name, load_json(results / name / "info.json"))
-        yield title, f"{name}/report.html", html
-    for report in sorted(results.glob("*/report.html")):
-        place = report.parent
-        if place.name in own or not (place / "info.json").is_file():
-            continue
+    left = [report.parent for report in sorted(results.glob("*/report.html"))]
+    others = [f.name for f in left if f.name not in own and (f / "info.json").is_file()]
+    for name in [*own, *others]:
         try:
-            title, html = answer_of(place, load_json(place / "info.json"))
-        except GpmcflowError:  # of another version, or half removed: its own report still stands
-            title, html = place.name, ""
-        yield title, f"{place.name}/report.html", html
+            title, html = answer_of(results / name, load_json(results / name / "info.json"))
+        except GpmcflowError:
+            if name in own:
+                raise
+            title, html = name, ""  # of another version, or half removed: its own report stands
+        yield title, f"{name}/report.html", html
 
 
 def page_style() -> str:

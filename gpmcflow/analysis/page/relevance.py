@@ -21,26 +21,26 @@ def columns_that_matter(analysis: Analysis) -> html.Section | None:
     shifts = standing.changes(analysis)
     if all(shift.kind == "place" for shift in shifts):
         return None
-    bars, caption = shifts[:_MOST_BARS], _caption(analysis, shifts)
-    scale = 100 if analysis.shares else 1
+    bars, caption = shifts[:_MOST_BARS], "Dot: change; bar: 95 % interval; dashes: no change."
+    if len(shifts) > _MOST_BARS:
+        caption += f" The first {_MOST_BARS} of {len(shifts)} columns."
+    scale = 100 if analysis.own.shares else 1
     rows = [Bar(s.name, *(scale * x for x in (s.value, s.lower, s.upper))) for s in bars]
     picture = one_panel(
         *(analysis, "relevance"),
         *(caption, rows_frame(rows), interval_rows, rows, _axis(analysis)),
-        at=1.0 if analysis.ratios else 0.0,
-        logarithmic=analysis.ratios,
+        at=1.0 if analysis.own.ratios else 0.0,
+        logarithmic=analysis.own.ratios,
     )
-    heads = [html.Head("column"), html.Head("from … to"), html.Head(_change_head(analysis))]
-    heads += [html.Head("an effect is", wrap=True), html.Head("chance*", True)]
+    heads = [*html.heads("column", "from … to"), html.Head(_change_head(analysis))]
+    heads += html.heads("an effect is &", "chance* #")
     sets = standing.together(analysis)
     shared = {column for own in sets if own.alike for column in own.columns}
-    cells = [
-        [
-            *(shift.name, _ends(shift, analysis), _change(analysis, shift)),
-            *(_state(shift, shared), _chance(shift)),
-        ]
-        for shift in shifts[:_MOST_ROWS]
-    ]
+    cells = []
+    for shift in shifts[:_MOST_ROWS]:
+        ends = season_ends(analysis, shift.column) or standing.ends(shift, analysis)
+        change, state = _change(analysis, shift), _state(shift, shared)
+        cells.append([shift.name, ends, change, state, _chance(shift)])
     cells += [
         [_set_name(own, len(shifts)), "", _change(analysis, own), own.state, _chance(own)]
         for own in sets
@@ -79,10 +79,7 @@ def reach(analysis: Analysis) -> html.Section | None:
         html.paragraph(
             "At these distances, the correlation between two places has fallen to one half."
         ),
-        html.table(
-            [html.Head("direction"), html.Head("distance", True), html.Head("95 % interval", True)],
-            cells,
-        ),
+        html.table(html.heads("direction", "distance #", "95 % interval #"), cells),
         html.quiet(stretched),
     )
 
@@ -97,32 +94,21 @@ def _introduction(analysis: Analysis) -> str:
     )
 
 
-def _caption(analysis: Analysis, shifts: list[standing.Change]) -> str:
-    n = len(shifts)
-    shown = f" The first {_MOST_BARS} of {n} columns." if n > _MOST_BARS else ""
-    return f"Dot: change; bar: 95 % interval; dashes: no change.{shown}"
-
-
 def _axis(analysis: Analysis) -> str:
-    if analysis.shares:
+    if analysis.own.shares:
         return "change in points" + " of probability" * (analysis.kind != "share")
-    if analysis.ratios:
+    if analysis.own.ratios:
         return f"{analysis.response}, as a factor"
     return f"change of {analysis.with_unit(analysis.info['target']['name'])}"
 
 
 def _change_head(analysis: Analysis) -> str:
-    if analysis.shares:
+    if analysis.own.shares:
         return "change in points (95 % interval)"
-    if analysis.ratios:
+    if analysis.own.ratios:
         return "factor (95 % interval)"
     unit = analysis.unit.strip()
     return f"change{f' in {unit}' if unit else ''} (95 % interval)"
-
-
-def _ends(shift: standing.Change, analysis: Analysis) -> str:
-    """``57 to 131 kg``; of a column with a season ``January to July``."""
-    return season_ends(analysis, shift.column) or standing.ends(shift, analysis)
 
 
 def _state(shift: standing.Change, shared: set[str]) -> str:
@@ -171,20 +157,17 @@ def _grades(analysis: Analysis, n: int) -> str:
 
 def _note(analysis: Analysis, shifts: list[standing.Change]) -> Markup:
     kinds = {shift.kind for shift in shifts}
-    categories = (
-        " For categories: the one that differs most from the most frequent one."
-        if "category" in kinds
-        else ""
-    )
-    place = " For location: a place that one in ten lie below, and one that one in ten lie above."
-    shared = (
-        " Columns that go with each other may share an effect that none of them shows alone: “together” "
-        "moves them along what they have in common (their first principal component)."
-    )
-    return Markup("{} All columns: {}.{}{}{}").format(
-        _grades(analysis, len(shifts)),
-        html.link("relevance.csv"),
-        categories,
-        place if "place" in kinds else "",
-        shared if any(own.alike for own in standing.together(analysis)) else "",
-    )
+    parts = [_grades(analysis, len(shifts))]
+    parts.append(Markup("All columns: {}.").format(html.link("relevance.csv")))
+    if "category" in kinds:
+        parts.append("For categories: the one that differs most from the most frequent one.")
+    if "place" in kinds:
+        parts.append(
+            "For location: a place that one in ten lie below, and one that one in ten lie above."
+        )
+    if any(own.alike for own in standing.together(analysis)):
+        parts.append(
+            "Columns that go with each other may share an effect that none of them shows alone: “together” "
+            "moves them along what they have in common (their first principal component)."
+        )
+    return html.sentences(*parts)

@@ -35,17 +35,14 @@ def reliability(analysis: Analysis) -> html.Section:
         if analysis.info["yaml"]:
             text += " Set test_fraction in the config to hold some out."
         return html.section("reliability", heading, html.paragraph(text))
+    body = _intervals
     if analysis.own.leveled:
-        body = _grades(analysis, rows)
-    elif analysis.kind == "binary":
-        body = _calibration(analysis, rows)
+        body = _grades
+    elif analysis.kind in ("binary", "survival"):
+        body = _calibration if analysis.kind == "binary" else _times
     elif analysis.kind == "counts" and "p_0" in rows:
-        body = _counts(analysis, rows)
-    elif analysis.kind == "survival":
-        body = _times(analysis, rows)
-    else:
-        body = _intervals(analysis, rows)
-    return html.Section("reliability", heading, body)
+        body = _counts
+    return html.section("reliability", heading, body(analysis, rows))
 
 
 def _source(analysis: Analysis) -> str:
@@ -94,7 +91,7 @@ def _calibration(analysis: Analysis, rows) -> Markup:
 
 def _intervals(analysis: Analysis, rows) -> Markup:
     n = len(rows)
-    discrete = not analysis.measured
+    discrete = not analysis.own.measured
     wide = judged.n_inside(rows, "q025", "q975")
     inside = {95: wide}
     parts = [f"Of the {words.rows(n)}, {wide} ({_share(wide, n)}) lie inside their 95 % interval"]
@@ -110,20 +107,17 @@ def _intervals(analysis: Analysis, rows) -> Markup:
         *(_source(analysis), _verdict(analysis, n, not narrow), "".join(parts) + "."),
         _direction(narrow) if n >= ENOUGH_ROWS else "",
     )
-    panels, captions = [], []
-    target = analysis.with_unit(analysis.info["target"]["name"])
-    if not discrete and {"q25", "q50", "q75"} <= set(rows):
+    captions, most = [], judged.MOST_POINTS
+    by_quantile = not discrete and {"q25", "q50", "q75"} <= set(rows)
+    by_row = not analysis.info.get("share")
+    if by_quantile:
         captions.append(
             "Share of outcomes below each predicted quantile (2.5, 25, 50, 75 and 97.5 %); dashes: as it "
             "should be; bars: two standard errors."
         )
-    if not analysis.info.get("share"):
+    if by_row:
         both = "; both axes are logarithmic" if analysis.kind == "positive" else ""
-        some = (
-            f"{judged.MOST_POINTS} of {words.rows(n)}"
-            if n > judged.MOST_POINTS
-            else f"all {words.rows(n)}"
-        )
+        some = f"{most} of {words.rows(n)}" if n > most else f"all {words.rows(n)}"
         captions.append(
             f"{'Counted' if discrete else 'Measured'} against predicted, {some}; lines: 95 % interval; "
             f"open circles: outside it; dashes: as predicted{both}."
@@ -131,25 +125,21 @@ def _intervals(analysis: Analysis, rows) -> Markup:
     if not captions:
         return text
     if len(captions) == 2:
-        captions = [
-            f"{number}: {caption[0].lower()}{caption[1:]}"
-            for number, caption in zip(("First", "Second"), captions, strict=True)
-        ]
+        pairs = zip(("First", "Second"), captions, strict=True)
+        captions = [f"{place}: {text[0].lower()}{text[1:]}" for place, text in pairs]
     caption = " ".join(captions)
-    if not discrete and {"q25", "q50", "q75"} <= set(rows):
-        panels.append(
-            panel(analysis, "quantiles", caption, *_QUANTILES, judged.quantile_shares(rows))
-        )
-    if not analysis.info.get("share"):
-        if analysis.kind == "positive" and "q50" in rows:
+    panels = []
+    if by_quantile:
+        shares = judged.quantile_shares(rows)
+        panels.append(panel(analysis, "quantiles", caption, *_QUANTILES, shares))
+    if by_row:
+        logarithmic = analysis.kind == "positive"
+        if logarithmic and "q50" in rows:
             rows = rows.assign(mean=rows["q50"])
-        panels.append(
-            panel(
-                *(analysis, "scatter", caption, judged.SCATTER, judged.scatter, rows, target),
-                counted=discrete,
-                logarithmic=analysis.kind == "positive",
-            )
-        )
+        target = analysis.with_unit(analysis.info["target"]["name"])
+        drawing = caption, judged.SCATTER, judged.scatter, rows, target
+        axes = {"counted": discrete, "logarithmic": logarithmic}
+        panels.append(panel(analysis, "scatter", *drawing, **axes))
     return html.join(text, html.figure(panels, caption))
 
 
@@ -182,9 +172,7 @@ def _direction(narrow: Mapping[int, bool]) -> str:
     wrong = {True: "too narrow", False: "too wide"}
     if len(narrow) == 2 and len(set(narrow.values())) == 1:
         return f"The intervals are {wrong[narrow[95]]}."
-    return " ".join(
-        f"The {percent} % intervals are {wrong[off]}." for percent, off in narrow.items()
-    )
+    return " ".join(f"The {level} % intervals are {wrong[off]}." for level, off in narrow.items())
 
 
 def _counts(analysis: Analysis, rows) -> Markup:
@@ -254,17 +242,13 @@ def _grades(analysis: Analysis, rows) -> Markup:
 
 def _confusion(rows, levels: list[str]) -> Markup:
     """How many rows of each class are predicted to be of which."""
-    counts = {
-        (seen, told): int(((rows["outcome"] == seen) & (rows["class"] == told)).sum())
-        for seen in levels
-        for told in levels
-    }
     heads = [html.Head("seen"), *(html.Head(f"predicted {told}", True) for told in levels)]
     cells: list[list[object]] = []
     for seen in levels:
-        row = [str(counts[seen, told]) for told in levels]
+        told = rows.loc[rows["outcome"] == seen, "class"]
+        counts = [str(int((told == level).sum())) for level in levels]
         own = levels.index(seen)
-        cells.append([seen, *row[:own], html.bold(row[own]), *row[own + 1 :]])
+        cells.append([seen, *counts[:own], html.bold(counts[own]), *counts[own + 1 :]])
     return html.table(heads, cells)
 
 

@@ -76,37 +76,12 @@ class Analysis:
         return KINDS[self.kind]
 
     @property
-    def shares(self) -> bool:
-        """Whether means are probabilities."""
-        return self.own.shares
-
-    @property
-    def measured(self) -> bool:
-        """Whether the outcome is a measurement: a number with a density."""
-        return self.own.measured
-
-    @property
-    def ratios(self) -> bool:
-        """Whether the page reports changes of the response as factors."""
-        return self.own.ratios
-
-    @property
     def usual(self) -> str:
         """The most frequent class, or grade."""
         target = self.info["target"]
         if target.get("levels"):
             return self.info["usual"]
         return target["positive"] if self.info["base"] > 0.5 else target["negative"]
-
-    @property
-    def typical(self) -> str:
-        """What all rows have in common without a model, and what a model gives for a row of that kind."""
-        return self.own.typical
-
-    @property
-    def overall(self) -> str:
-        """What the base of all rows is."""
-        return self.own.overall
 
     @property
     def target(self) -> str:
@@ -156,6 +131,11 @@ class Analysis:
     def shown(self) -> pd.Series:
         """Row of the model that the page shows."""
         return self.models.iloc[0]
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether the shown model has an error; leave-one-out has that of yes or no, grades and shares."""
+        return math.isfinite(self.shown.get("error", math.nan))
 
     def baseline(self, role: str) -> pd.Series | None:
         """Row of the simple model (``simple``) or of the base rate (``base``), if there is one."""
@@ -211,7 +191,7 @@ class Analysis:
 
     def change_in_words(self, value: float, low: float, high: float) -> str:
         """A change of the response with its interval: in points, a factor, or a difference."""
-        return (words.points if self.shares else words.interval)(value, low, high)
+        return (words.points if self.own.shares else words.interval)(value, low, high)
 
     def with_unit(self, column: str) -> str:
         """Column for an axis, with its unit where the config states one."""

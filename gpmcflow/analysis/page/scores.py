@@ -10,8 +10,17 @@ from markupsafe import Markup
 from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import one_panel
 from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis, label
-from gpmcflow.analysis.page.standing import simple_name, what_came
+from gpmcflow.analysis.page.standing import simple_name
 from gpmcflow.plot.rows import Bar, interval_rows, rows_frame
+
+_SHORTER = {
+    **{"logistic": "log.", "ordered logistic": "ord. log.", "linear": "lin."},
+    **{
+        "negative binomial": "neg. bin.",
+        "zero-inflated": "zero-infl.",
+        "beta-binomial": "beta-bin.",
+    },
+}
 
 
 def scores(analysis: Analysis) -> html.Section:
@@ -33,11 +42,6 @@ def score_rows(analysis: Analysis) -> pd.DataFrame:
     models = analysis["models"]
     parts = [analysis.models, models[models["role"] == "simple"], models[models["role"] == "base"]]
     return pd.concat(parts, ignore_index=True)
-
-
-def _has_errors(analysis: Analysis) -> bool:
-    """Whether the shown model has an error; leave-one-out has that of yes or no, grades and shares."""
-    return math.isfinite(analysis.shown.get("error", math.nan))
 
 
 def _whose(analysis: Analysis) -> Markup:
@@ -84,21 +88,21 @@ def _meaning(analysis: Analysis) -> Markup | str:
             "A row counts by the density of its time if its end was seen, else by the probability of lasting "
             "longer than it was followed."
         )
-    if analysis.measured:
+    if analysis.own.measured:
         root = "the root of the mean squared difference between prediction and outcome"
         error = {
             "positive": "the mean distance between outcome and predicted median",
             "share": f"{root}, in points of percent",
         }.get(analysis.kind, root)
         text = Markup("The <i>typical error</i> is {}.")
-        return text.format(error) if _has_errors(analysis) else ""
+        return text.format(error) if analysis.has_errors else ""
     seen, after = analysis.own.seen or "the actual outcome", ""
     if analysis.kind == "binary":
         after = "; a coin gives 50 %"
     elif analysis.own.leveled:
         n = len(analysis.info["target"].get("levels") or ()) or 1
         after = f"; guessing among all {words.count(n)} gives {words.percent(1.0 / n)}"
-    elif _has_errors(analysis):
+    elif analysis.has_errors:
         after = Markup("; the <i>typical error</i> is the mean distance from prediction to count")
     return Markup(
         "The <i>typical probability</i> is what a model gave to {}, averaged over rows (geometric mean){}."
@@ -116,22 +120,18 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[html.Head], 
             line.append(value)
 
     rows = [row for _, row in order.iterrows()]
-    if not analysis.measured:
+    if not analysis.own.measured:
         add(html.Head("typical probability, %", True), [_typical(row) for row in rows])
-    if _has_errors(analysis):
+    if analysis.has_errors:
         unit = analysis.info.get("units", {}).get(analysis.info["target"]["name"])
         if analysis.own.classified:
-            head = html.Head(
-                f"misclassified of {words.fixed(analysis.n_scored, 0)}", True, wrap=True
-            )
+            head = html.heads(f"misclassified of {words.fixed(analysis.n_scored, 0)} #&")[0]
             values = [f"{row['error']:.0f}" if math.isfinite(row["error"]) else "" for row in rows]
         else:
             percent = 100.0 if analysis.kind == "share" else 1.0
             unit = "points" if analysis.kind == "share" else unit
             head = html.Head("typical error" + (f", {unit}" if unit else ""), True)
-            errors = [
-                (percent * row["error"], percent * row.get("error_se", math.nan)) for row in rows
-            ]
+            errors = percent * order.reindex(columns=["error", "error_se"]).to_numpy(float)
             values = [words.plus_minus(*pair) if math.isfinite(pair[0]) else "" for pair in errors]
         add(head, values)
     if simple is not None:
@@ -144,24 +144,10 @@ def _columns(analysis: Analysis, order: pd.DataFrame) -> tuple[list[html.Head], 
 
 def _short(name: str) -> str:
     """``log. regr.`` for a narrow column."""
-    known = {
-        "logistic regression": "log. regr.",
-        "ordered logistic regression": "ord. log. regr.",
-        "beta regression": "beta regr.",
-        "linear regression": "lin. regr.",
-        "Poisson regression": "Poisson regr.",
-        "negative binomial regression": "neg. bin. regr.",
-        "zero-inflated regression": "zero-infl. regr.",
-        "hurdle regression": "hurdle regr.",
-        "beta-binomial regression": "beta-bin. regr.",
-        "Student-t regression": "Student-t regr.",
-        "log-linear regression": "log-linear regr.",
-        "gamma regression": "gamma regr.",
-        "Weibull regression": "Weibull regr.",
-        "log-logistic regression": "log-logistic regr.",
-        "log-normal regression": "log-normal regr.",
-    }
-    return known.get(name, name)
+    kind = name.removesuffix(" regression")
+    if kind == name or kind.startswith("multinomial"):
+        return name
+    return f"{_SHORTER.get(kind, kind)} regr."
 
 
 def _typical(row: pd.Series) -> str:
@@ -175,7 +161,7 @@ def _comparison(analysis: Analysis, order: pd.DataFrame) -> list[Markup | str]:
     """Footnote of the last column, and which of its differences are resolved."""
     simple = simple_name(analysis)
     note = (
-        f"* How much more likely {what_came(analysis)} was under the model than under {simple}, "
+        f"* How much more likely {analysis.own.came} was under the model than under {simple}, "
         "compared row by row, ± one standard error. Its logarithm is the difference of the mean log "
         "scores."
     )
@@ -225,7 +211,7 @@ def _picture(analysis: Analysis, order: pd.DataFrame) -> Markup:
             bar._replace(**{end: 1 + getattr(bar, end) / 100 for end in ("value", "low", "high")})
             for bar in bars
         ]
-    came = what_came(analysis)
+    came = analysis.own.came
     axis = f"how likely {came} was, as a factor" if wide else f"how much more likely {came} was (%)"
     return one_panel(
         *(analysis, "scores", caption, rows_frame(bars), interval_rows, bars, axis),

@@ -29,16 +29,11 @@ def predictions(analysis: Analysis) -> html.Section:
         return html.section("predictions", heading, html.paragraph(command))
     n = len(frame)
     file = "predictions_new.csv" if is_new else "predictions_test.csv"
-    of = (
-        Markup("{} of {}").format(words.rows(n), html.code(analysis.info["new_csv"]))
-        if is_new
-        else Markup("{} held out").format(words.rows(n))
-    )
-    also = (
-        Markup("; the held-out rows: {}").format(html.link("predictions_test.csv"))
-        if is_new and not analysis["predictions_test"].empty
-        else Markup("")
-    )
+    of, also = Markup("{} held out").format(words.rows(n)), Markup("")
+    if is_new:
+        of = Markup("{} of {}").format(words.rows(n), html.code(analysis.info["new_csv"]))
+        if not analysis["predictions_test"].empty:
+            also = Markup("; the held-out rows: {}").format(html.link("predictions_test.csv"))
     if analysis.info.get("share"):
         told = Markup("{} were predicted: {}{}.").format(of, html.link(file), also)
         body = [html.paragraph(told, _spread(analysis, frame))]
@@ -58,20 +53,18 @@ def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
     heads, cells = [html.Head(ids[0] if ids else "row")], []
     upper = analysis.info["target"]["positive"]
     of_levels = [
-        html.Head(analysis.own.level), html.Head("its probability", True), html.Head(f"{upper}, 95 %", True)
-    ]  # fmt: skip
+        *html.heads(analysis.own.level, "its probability #"),
+        html.Head(f"{upper}, 95 %", True),
+    ]
     name = analysis.with_unit(analysis.info["target"]["name"])
     heads += {
         "grades": of_levels,
         "classes": of_levels,
-        "binary": [html.Head("probability", True), html.Head("95 % interval", True)],
+        "binary": html.heads("probability #", "95 % interval #"),
         "counts": [html.Head(label(analysis.target), True), html.Head("count, 95 %", True)],
     }.get(analysis.kind, [html.Head(name, True), html.Head("95 % interval", True)])
-    rate = (
-        analysis.kind == "counts"
-        and {"rate_q025", "rate_q975"} <= set(first)
-        and bool(analysis.per)
-    )
+    rates = {"rate_q025", "rate_q975"} <= set(first)
+    rate = analysis.kind == "counts" and rates and bool(analysis.per)
     if rate:
         heads.append(html.Head(f"{analysis.per}, 95 %", True))
     if not is_new:
@@ -97,18 +90,15 @@ def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
 
 def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
     if analysis.kind == "binary":
-        value = (
-            row["probability"] if math.isfinite(row.get("probability", math.nan)) else row["mean"]
-        )
-        value, low, high = words.around(value, row["q025"], row["q975"])
-        return [html.bold(words.probability(value)), words.percent_range(low, high)]
+        given = math.isfinite(row.get("probability", math.nan))
+        value = row["probability"] if given else row["mean"]
+        return _of_share(value, row)
     if level := analysis.own.level:
         own, upper = row[PREFIX + row[level]], (row["probability"], row["q025"], row["q975"])
         return [html.bold(row[level]), words.probability(own), words.percent_interval(*upper)]
     if analysis.kind == "share":
-        value, low, high = words.around(row["mean"], row["q025"], row["q975"])
-        return [html.bold(words.probability(value)), words.percent_range(low, high)]
-    if analysis.typical == "median":
+        return _of_share(row["mean"], row)
+    if analysis.own.typical == "median":
         middle, low, high = (words.number(row[name]) for name in ("q50", "q025", "q975"))
         return [html.bold(middle), f"{low} to {high}"]
     if analysis.kind == "real":
@@ -121,6 +111,11 @@ def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
     value = row["mean"]
     mean = words.fixed(value, 1) if 0.05 <= value < 100 else words.number(value, 2)
     return [html.bold(mean), f"{row['q025']:.0f} to {row['q975']:.0f}"]
+
+
+def _of_share(value: float, row: pd.Series) -> list[object]:
+    value, low, high = words.around(value, row["q025"], row["q975"])
+    return [html.bold(words.probability(value)), words.percent_range(low, high)]
 
 
 def _decimals(row: pd.Series) -> int:
@@ -140,7 +135,7 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
         return str(row["outcome"])
     if analysis.kind == "share":
         return words.percent(row["outcome"])
-    if analysis.typical == "median":
+    if analysis.own.typical == "median":
         return words.number(row["outcome"])
     if analysis.kind != "real":
         return words.fixed(row["outcome"], 0)
@@ -148,28 +143,22 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
 
 
 def _meaning(analysis: Analysis, is_new: bool) -> str:
+    each = "Each interval is for one new row, {} included."
+    median = "Each prediction is the median: the {} is as likely to {}. "
     if analysis.kind == "survival":
-        return (
-            "Each prediction is the median: the end is as likely to come after it as before. Each interval "
-            "is for one new row, chance included." + " “Over”: the end was not seen." * (not is_new)
-        )
+        over = "" if is_new else " “Over”: the end was not seen."
+        return median.format("end", "come after it as before") + each.format("chance") + over
     if level := analysis.own.level:
         upper = analysis.info["target"]["positive"]
         return (
             f"Each prediction is the most probable {level}; the last column is the probability of {upper} "
             f"with its interval. The file has the probability of every {level}."
         )
-    if analysis.kind == "positive":
-        return (
-            "Each prediction is the median: the outcome is as likely to be above it as below. Each "
-            "interval is for one new row, noise included."
-        )
-    if analysis.kind in ("real", "share"):
-        return "Each interval is for one new row, noise included."
-    if (
-        analysis.kind == "counts"
-        and "rate_q025" in analysis["predictions_new" if is_new else "predictions_test"]
-    ):
+    if analysis.own.measured:
+        median = median.format("outcome", "be above it as below") * (analysis.kind == "positive")
+        return median + each.format("noise")
+    frame = analysis["predictions_new" if is_new else "predictions_test"]
+    if analysis.kind == "counts" and "rate_q025" in frame:
         if not analysis.per:
             return "Each interval is for the number that will be counted."
         return (
@@ -198,12 +187,10 @@ def _quoted(note: str) -> str:
 
 
 def _spread(analysis: Analysis, frame: pd.DataFrame) -> str:
-    values = (
-        frame["probability"]
-        if analysis.own.classified and "probability" in frame
-        else frame["q50" if analysis.typical == "median" else "mean"]
-    )
-    low, high = values.quantile([0.25, 0.75])
+    name = "q50" if analysis.own.typical == "median" else "mean"
+    if analysis.own.classified and "probability" in frame:
+        name = "probability"
+    low, high = frame[name].quantile([0.25, 0.75])
     if analysis.own.classified:
         between = words.percent_range(low, high).replace(" to ", " and ")
         return f"Half of the probabilities lie between {between}."
@@ -217,19 +204,14 @@ def your_data(analysis: Analysis) -> html.Section:
     uses = {use: int(n) for use, n in info["uses"].items() if n or use == "learning"}
     counted = [f"{words.fixed(n, 0)} {words_of_use.get(use, use)}" for use, n in uses.items()]
     unused = sum(n for use, n in uses.items() if use not in ("learning", "held out"))
-    listed = (
-        Markup(" (listed in {}, not used)").format(html.link("rows.csv"))
-        if unused
-        else Markup(", none dropped")
-    )
-    total = words.fixed(info["n_rows"], 0)
-    added = (
-        f"{' + '.join(words.fixed(n, 0) for n in uses.values())} = {total}."
-        if len(uses) > 1
-        else ""
-    )
+    listed = Markup(", none dropped")
+    if unused:
+        listed = Markup(" (listed in {}, not used)").format(html.link("rows.csv"))
+    total, added = words.fixed(info["n_rows"], 0), ""
+    if len(uses) > 1:
+        added = f"{' + '.join(words.fixed(n, 0) for n in uses.values())} = {total}."
     counts = words.rows(info["n_rows"]), words.series(counted), listed
-    heads = [html.Head("column"), html.Head("found"), html.Head("done")]
+    heads = html.heads("column", "found", "done")
     change: Markup | str = ""
     if info["yaml"]:
         change = Markup("Change any of this in {} under {}.")
@@ -296,10 +278,7 @@ def again(analysis: Analysis) -> html.Section:
     note = Markup(
         "gpmcflow {}, seed {}, {}.{} The same {}, seed and version give the same numbers."
     ).format(
-        info["version"],
-        info["seed"],
-        Markup(", ").join(read),
-        time,
+        *(info["version"], info["seed"], Markup(", ").join(read), time),
         "file" if len(read) == 1 else "files",
     )
     commands = Markup("<pre>{}</pre>").format("\n".join(lines))

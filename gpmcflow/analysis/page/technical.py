@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -63,20 +64,17 @@ def learned(analysis: Analysis) -> html.Section | None:
     frame = frame[frame["model"] == analysis.info["shown"]]
     if frame.empty:
         return None
-    taught = frame[[_is_taught(row) for _, row in frame.iterrows()]]
-    n = len(frame)
-    name = html.italic(label(analysis.info["shown"]))
-    if len(taught) == n:
-        answer = Markup("Yes, for {} of {}.").format(_all_parameters(n), name)
-    elif len(taught) == 0:
-        answer = Markup("Hardly: for the {} of {}, what was assumed still decides.").format(
-            _parameters(n), name
+    taught, n = sum(_is_taught(row) for _, row in frame.iterrows()), len(frame)
+    answer = f"Yes, for {_all_parameters(n)} of {{}}."
+    if taught == 0:
+        answer = f"Hardly: for the {_parameters(n)} of {{}}, what was assumed still decides."
+    elif taught < n:
+        rest = "other" if n - taught == 1 else "others"
+        answer = (
+            f"Yes, for {words.count(taught)} of the {_parameters(n)} of {{}}; for the {rest}, what was "
+            "assumed still decides."
         )
-    else:
-        rest = "other" if n - len(taught) == 1 else "others"
-        answer = Markup(
-            "Yes, for {} of the {} of {}; for the {}, what was assumed still decides."
-        ).format(words.count(len(taught)), _parameters(n), name, rest)
+    answer = html.naming(answer, html.names([analysis.info["shown"]]))
     caption = (
         "Broad grey line: 95 % interval that was assumed before the data; dot and narrow line: median "
         "and 95 % interval after them."
@@ -91,13 +89,12 @@ def learned(analysis: Analysis) -> html.Section | None:
             drawing = caption, prior_frame(part), prior_and_posterior, part
             key = f"prior-{'log' if logarithmic else 'linear'}"
             panels.append(panel(analysis, key, *drawing, logarithmic=logarithmic))
-    measure = "Taught means: the 95 % interval is less than half as long as before the data" + (
-        " (on a logarithmic scale where parameters are positive)." if positive.any() else "."
+    scale = " (on a logarithmic scale where parameters are positive)" * bool(positive.any())
+    measure = (
+        f"Taught means: the 95 % interval is less than half as long as before the data{scale}."
     )
-    heading = "Did the data teach the model anything?"
-    return html.section(
-        "learned", heading, html.paragraph(answer, measure), html.figure(panels, caption)
-    )
+    text, pictures = html.paragraph(answer, measure), html.figure(panels, caption)
+    return html.section("learned", "Did the data teach the model anything?", text, pictures)
 
 
 def _is_taught(row: pd.Series) -> bool:
@@ -133,27 +130,17 @@ def technical(analysis: Analysis) -> html.Section:
 
 def _nats(analysis: Analysis) -> Markup:
     held = "leave-one-out" if analysis.by_loo else "held-out"
-    heads = [
-        *(
-            html.Head("model"),
-            html.Head("log evidence", True),
-            html.Head(f"{held} log score a row", True),
-        ),
-        *(html.Head("sum of leave-one-out", True, True), html.Head("k > 0.7", True, True)),
-        html.Head("time", True, True),
+    heads = html.heads("model", "log evidence #", f"{held} log score a row #")
+    heads += html.heads("sum of leave-one-out #~", "k > 0.7 #~", "time #~")
+    cells = [
+        [
+            *(label(row["name"]), _evidence(row)),
+            *(_cell(row, name, f"{name}_se") for name in ("test_score", "elpd_loo")),
+            _or_empty(row.get("loo_bad_share"), words.percent),
+            _or_empty(row.get("seconds"), words.duration),
+        ]
+        for _, row in score_rows(analysis).iterrows()
     ]
-    cells = []
-    for _, row in score_rows(analysis).iterrows():
-        cells.append(
-            [
-                label(row["name"]),
-                _evidence(row),
-                _cell(row, "test_score", "test_score_se"),
-                _cell(row, "elpd_loo", "elpd_loo_se"),
-                _or_empty(row.get("loo_bad_share"), words.percent),
-                _or_empty(row.get("seconds"), words.duration),
-            ]
-        )
     covariances = [
         Markup("<dt>{}</dt><dd>{}; {}</dd>").format(
             label(row["name"]), html.code(row["covariance"]), words.LIKELIHOODS[row["likelihood"]]
@@ -185,44 +172,25 @@ def _or_empty(value: float | None, write) -> str:
 
 
 def _sampler(analysis: Analysis) -> Markup:
-    heads = [
-        *(
-            html.Head("model"),
-            html.Head("draws", True),
-            html.Head("R-hat", True),
-            html.Head("ESS bulk", True),
-        ),
-        *(html.Head("ESS tail", True, True), html.Head("accepted", True, True)),
-    ]
+    heads = html.heads("model", "draws #", "R-hat #", "ESS bulk #", "ESS tail #~", "accepted #~")
     cells = []
     for _, row in analysis.models.iterrows():
         draws = f"{row['chains']:.0f} × {row['draws']:.0f}" if math.isfinite(row["chains"]) else ""
-        cells.append(
-            [
-                *(label(row["name"]), draws, _or_empty(row["r_hat"], lambda x: words.fixed(x, 3))),
-                *(
-                    _or_empty(row[name], lambda x: words.fixed(x, 0))
-                    for name in ("ess_bulk", "ess_tail")
-                ),
-                _or_empty(row["acceptance"], lambda x: words.fixed(x, 2)),
-            ]
+        decimals = {"r_hat": 3, "ess_bulk": 0, "ess_tail": 0, "acceptance": 2}
+        numbers = (
+            _or_empty(row[name], partial(words.fixed, decimals=n)) for name, n in decimals.items()
         )
+        cells.append([label(row["name"]), draws, *numbers])
     return html.table(heads, cells, best=0)
 
 
 def _checks(analysis: Analysis) -> Markup:
     alarmed = set(analysis.alarms.index)
-    heads = [
-        html.Head("check"),
-        html.Head("model", wide=True),
-        html.Head("limit", True),
-        html.Head("worst", True),
-        html.Head("alarm"),
-    ]
+    heads = html.heads("check", "model ~", "limit #", "worst #", "alarm")
     cells = [
         [
             *(row["check"], label(row["model"]) if isinstance(row["model"], str) else "all"),
-            *(_as_number(row["limit"]), _as_number(row["worst"])),
+            *(words.cell(row["limit"], 4), words.cell(row["worst"], 4)),
             "alarm" if index in alarmed else "none",
         ]
         for index, row in analysis["checks"].iterrows()
@@ -230,22 +198,9 @@ def _checks(analysis: Analysis) -> Markup:
     return html.table(heads, cells) if cells else html.paragraph("No check applies to this run.")
 
 
-def _as_number(cell: object) -> str:
-    try:
-        return words.number(float(cell), 4)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return "" if cell is None else str(cell)
-
-
 def _parameters_table(analysis: Analysis) -> Markup:
-    heads = [
-        *(
-            html.Head("model", wide=True),
-            html.Head("parameter"),
-            html.Head("before: median (95 % interval)", True),
-        ),
-        html.Head("after: median (95 % interval)", True),
-    ]
+    median = "median (95 % interval) #"
+    heads = html.heads("model ~", "parameter", f"before: {median}", f"after: {median}")
     cells = [
         [
             *(label(row.model), parameter_name(row.parameter)),
@@ -268,7 +223,7 @@ def _files(analysis: Analysis) -> Markup:
         if not analysis[name].empty
     ]
     cells.append([html.link("rows.csv"), "what became of every row of the file"])
-    return html.table([html.Head("file"), html.Head("holds")], cells)
+    return html.table(html.heads("file", "holds"), cells)
 
 
 def _words_list() -> Markup:

@@ -60,7 +60,7 @@ def _failed(analysis: Analysis, row: pd.Series) -> Markup:
         Markup("{}the evidence{} raised an alarm: {}.").format(opening, of, reason.rstrip("."))
         if reason
         else Markup("{}“{}”{} is {}; the limit is {}.").format(
-            opening, row["check"], of, _value(row["worst"]), _value(row["limit"])
+            opening, row["check"], of, words.cell(row["worst"]), words.cell(row["limit"])
         )
     )
     text = text if opening else Markup(words.capital(str(text)))
@@ -73,13 +73,6 @@ def _failed(analysis: Analysis, row: pd.Series) -> Markup:
         how, settle = "To settle it, run {}.", html.code(row["settle"].strip())
     told = [("It touches {}.", touches), (how, settle)]
     return html.sentences(text, *(Markup(t).format(value) for t, value in told if value))
-
-
-def _value(cell: object) -> str:
-    try:
-        return words.number(float(cell))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return str(cell)
 
 
 def _quick(analysis: Analysis) -> Markup:

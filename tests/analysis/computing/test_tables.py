@@ -159,7 +159,7 @@ def test_rug_has_values_and_outcomes_of_learning_rows(binary, counts):
 
 def test_map_has_rates_for_one_unit(counts):
     own, tree, places = counts
-    kind, table = tables.grid(tree, places.grid, own)
+    ((kind, table),) = tables.grid(tree, places.grid, own).items()
     assert kind == "map"
     latent = tree["grid/latent_quantile"]
     np.testing.assert_allclose(table["low"], np.exp(latent.sel(quantile=0.025)))
@@ -187,7 +187,7 @@ def test_reach_has_quantiles_of_the_draws(counts):
 def test_curve_of_a_real_outcome_is_in_its_units(data, model):
     own = data("real", 40)
     tree, places = fitted(own, model, "matern32()")
-    kind, table = tables.grid(tree, places.grid, own)
+    ((kind, table),) = tables.grid(tree, places.grid, own).items()
     assert kind == "curve"
     latent, target = tree["grid/latent_quantile"], own.target
     np.testing.assert_allclose(
@@ -205,7 +205,7 @@ def test_a_curve_over_days_tells_them_as_dates(data, model):
     season = np.sin(2.0 * np.pi * np.arange(48) / 12.0) + 0.01 * np.arange(48) % 0.03
     own = data("real", rows=pd.DataFrame({"month": days, "yield": season.round(3)}))
     tree, places = fitted(own, model, "periodic(month, period=365.25) + constant()")
-    _, table = tables.grid(tree, places.grid, own)
+    (table,) = tables.grid(tree, places.grid, own).values()
     assert table["value"].is_monotonic_increasing
     dates = pd.to_datetime(table["value"])
     for month, expected in (("2009-04-01", 1.0), ("2010-10-01", -1.0), ("2011-04-01", 1.0)):
@@ -216,7 +216,7 @@ def test_a_curve_over_days_tells_them_as_dates(data, model):
 def test_curve_of_successes_is_of_their_share(data, model):
     own = data("binomial", 40)
     tree, places = fitted(own, model, "matern32()")
-    _, table = tables.grid(tree, places.grid, own)
+    (table,) = tables.grid(tree, places.grid, own).values()
     latent = tree["grid/latent_quantile"]
     np.testing.assert_allclose(table["low"], special.expit(latent.sel(quantile=0.025)))
     assert ((table["low"] < table["mean"]) & (table["mean"] < table["high"])).all()
