@@ -270,7 +270,8 @@ def effect_tables(
 ) -> dict[str, pd.DataFrame]:
     """Tables of the effects of columns; of levels the probability of each, of times survival, too."""
     relevance = tables.relevance(effects, data)
-    made = {"effects": tables.curves(effects, data), "rug": tables.rug(effects, data)}
+    shown = tables.of_columns(effects)[: tables.N_CURVES]
+    made = {"effects": tables.curves(effects, data), "rug": tables.rug(shown, data)}
     if data.target.own.leveled:
         made["grades"] = tables.grade_bands(answer, effects, data)
     if data.target.kind == "survival":

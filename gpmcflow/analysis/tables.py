@@ -148,9 +148,8 @@ def grade_bands(
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
 
 
-def rug(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFrame:
-    """Values of the columns that matter most in learning rows, beside the outcomes; nan where the end was not
-    seen."""
+def rug(columns: list[str], data: Data) -> pd.DataFrame:
+    """Values of some columns in learning rows, beside the outcomes; nan where the end was not seen."""
     learning, encoding = data.learning, data.encoding
     chosen = np.unique(np.linspace(0, len(learning.row) - 1, N_RUG).astype(int))
     unit = np.ones(len(learning.row)) if learning.unit is None else learning.unit
@@ -159,7 +158,7 @@ def rug(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFrame
         scale = np.where(unit > 0.0, 1.0, np.nan)
     outcome = (learning.outcome / scale)[chosen]
     parts = []
-    for column in of_columns(effects)[:N_CURVES]:
+    for column in columns:
         code = encoding.code(column)
         if isinstance(code, CategoryCode):
             continue
