@@ -36,7 +36,7 @@ import gpmcflow as gp
 from gpmcflow.diagnostics.autocorrelation import initial_positive_sequence_time
 from gpmcflow.execution import Execution
 from gpmcflow.samplers.protocol import Sampler
-from gpmcflow.samplers.results import warn
+from gpmcflow.samplers.sampling import warn
 
 ROWS = Path(__file__).with_name("false_alarms.csv")
 REFERENCES = Path(__file__).with_name("false_alarms_references.csv")

@@ -64,11 +64,13 @@ def area_summary(draws: np.ndarray, data: Data, column: str) -> xr.Dataset:
     ratios = KINDS[data.target.kind].ratios
     relative = draws / overall[:, None] if ratios else draws - overall[:, None]
     table: dict = {"rows": ("area", rows)}
-    for name, values in (("mean", draws), ("relative", relative)):
-        middle = values.mean(0) if name == "mean" else np.median(values, axis=0)
-        low, high = np.quantile(values, [0.025, 0.975], axis=0)
-        own = {name: middle, f"{name}_low": low, f"{name}_high": high}
-        table |= {key: ("area", value) for key, value in own.items()}
+    middles = {"mean": (draws, draws.mean(0)), "relative": (relative, np.median(relative, axis=0))}
+    for name, (values, middle) in middles.items():
+        ends = np.quantile(values, [0.025, 0.975], axis=0)
+        table |= {name: ("area", middle)}
+        table |= {
+            f"{name}_{end}": ("area", own) for end, own in zip(("low", "high"), ends, strict=True)
+        }
     table["above"] = ("area", (draws > overall[:, None]).mean(0))
     return xr.Dataset(table, {"area": np.array(_names(data, column), dtype=object).astype(str)})
 

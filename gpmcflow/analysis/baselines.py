@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -66,37 +67,31 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     hurdle, beta-binomial, Student-t, gamma, or the law of times. Positive outcomes are regressed on the log
     scale, all densities are of the outcome itself.
     """
-    kind, learning = data.target.kind, without_groups(data.learning, data)
-    rows = without_groups(rows, data)
-    weight = np.ones(len(learning.y)) if learning.unit is None else learning.unit
-    unit = np.ones(len(rows.row)) if rows.unit is None else rows.unit
-    outcome, X, X_new = learning.outcome, learning.X.to_numpy(), rows.X.to_numpy()
-    if likelihood == "student_t":
-        return _heavy_tailed(learning, rows)
-    if likelihood == "gamma":
-        return _of_gamma(learning, rows)
-    if kind == "survival":
-        return _of_times(learning, rows, likelihood or "weibull")
-    if kind == "share":
-        return _of_shares(learning, rows)
-    if kind == "grades":
-        return _of_grades(learning, rows, len(data.target.levels))
-    if kind == "classes":
-        return _of_classes(learning, rows, len(data.target.levels))
-    if kind == "positive":
-        return _of_logs(learning, rows)
-    if kind == "real":
-        return _of_real(learning, rows)
+    kind, n_levels = data.target.kind, len(data.target.levels)
+    learning, rows = (without_groups(part, data) for part in (data.learning, rows))
+    of_measured = {"student_t": _heavy_tailed, "gamma": _of_gamma}.get(likelihood) or {
+        "survival": partial(_of_times, law=likelihood or "weibull"),
+        "share": _of_shares,
+        "grades": partial(_of_grades, n_grades=n_levels),
+        "classes": partial(_of_classes, n_classes=n_levels),
+        "positive": _of_logs,
+        "real": _of_real,
+    }.get(kind)
+    if of_measured is not None:
+        return of_measured(learning, rows)
+    learning, rows = map(_with_units, (learning, rows))
+    outcome, weight, unit = learning.outcome, learning.unit, rows.unit
+    X, X_new = learning.X.to_numpy(), rows.X.to_numpy()
     least = 0.5 / weight.sum()  # a rate or share of 0 would rule out what may come
     most = np.inf if kind == "counts" else 1.0 - least
     base = np.clip(outcome.sum() / weight.sum(), least, most)
     same = outcome.sum() == 0 or (kind != "counts" and np.array_equal(outcome, weight))
-    if likelihood == "negative_binomial" and not same:
-        return _overdispersed(learning, rows, weight, unit)
     if likelihood in WITH_ZEROS and not same:
-        return _of_zeros(likelihood, learning, rows, weight, unit)
+        return _of_zeros(likelihood, learning, rows)
+    if likelihood == "negative_binomial" and not same:
+        return _overdispersed(learning, rows)
     if likelihood == "beta_binomial" and not same:
-        return _of_varying_chances(learning, rows, weight, unit)
+        return _of_varying_chances(learning, rows)
     if same or not X.shape[1]:  # nothing to learn from, and no regression
         rate = np.full(len(X_new), base)
     elif kind == "counts":
@@ -125,11 +120,14 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
             density = scipy.stats.binom.logpmf(rows.outcome, unit, rate)
         return Baseline(name, role, rate * unit, density)
 
-    base_rate = np.full(len(X_new), base)
     return [
         baseline(SIMPLE[kind], "simple", rate),
-        baseline("base rate", "base", base_rate),
+        baseline("base rate", "base", np.full(len(X_new), base)),
     ]
+
+
+def _with_units(rows: Rows) -> Rows:
+    return rows if rows.unit is not None else rows._replace(unit=np.ones(len(rows.row)))
 
 
 def without_groups(rows: Rows, data: Data) -> Rows:
@@ -138,7 +136,7 @@ def without_groups(rows: Rows, data: Data) -> Rows:
     return rows._replace(X=rows.X.drop(columns=names))
 
 
-def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
+def _of_real(learning: Rows, rows: Rows, name: str = "real") -> list[Baseline]:
     """Least squares with Student-t predictions."""
     y, n = learning.outcome, len(learning.outcome)
 
@@ -156,20 +154,18 @@ def _of_real(learning: Rows, rows: Rows) -> list[Baseline]:
         scale = np.sqrt(variance * (1.0 + leverage))
         return mean, scipy.stats.t.logpdf(rows.outcome, dof, mean, scale)
 
-    return _with_inputs_and_without(SIMPLE["real"], learning, rows, fit)
+    return _with_inputs_and_without(name, learning, rows, fit)
 
 
 def _of_logs(learning: Rows, rows: Rows) -> list[Baseline]:
     """`_of_real` of the logarithms, with medians and densities of the outcome itself."""
     logs = [part._replace(outcome=np.log(part.outcome)) for part in (learning, rows)]
     return [
-        Baseline(
-            SIMPLE["positive"] if found.role == "simple" else found.name,
-            found.role,
-            np.exp(np.minimum(found.mean, LARGEST_LOG)),
-            found.log_density - logs[1].outcome,
+        own._replace(
+            mean=np.exp(np.minimum(own.mean, LARGEST_LOG)),
+            log_density=own.log_density - logs[1].outcome,
         )
-        for found in _of_real(*logs)
+        for own in _of_real(*logs, name="positive")
     ]
 
 
@@ -194,7 +190,7 @@ def _of_gamma(learning: Rows, rows: Rows) -> list[Baseline]:
         law = scipy.stats.gamma(a, scale=mean / a)
         return law.median(), law.logpdf(rows.outcome)
 
-    return _with_inputs_and_without(SIMPLE["gamma"], learning, rows, fit)
+    return _with_inputs_and_without("gamma", learning, rows, fit)
 
 
 def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
@@ -216,7 +212,7 @@ def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
         density = own.derivatives(eta, y_new)[0] - centre * rows.unit
         return np.exp(centre) * own.conditional_median(eta), density
 
-    return _with_inputs_and_without(SIMPLE[law], learning, rows, fit)
+    return _with_inputs_and_without(law, learning, rows, fit)
 
 
 def _of_shares(learning: Rows, rows: Rows) -> list[Baseline]:
@@ -237,14 +233,11 @@ def _of_shares(learning: Rows, rows: Rows) -> list[Baseline]:
         eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
         return expit(eta), Beta(float(np.exp(at[-1]))).derivatives(eta, rows.outcome)[0]
 
-    return _with_inputs_and_without(SIMPLE["share"], learning, rows, fit)
+    return _with_inputs_and_without("share", learning, rows, fit)
 
 
 def _of_grades(learning: Rows, rows: Rows, n_grades: int) -> list[Baseline]:
-    """Proportional odds by maximum likelihood.
-
-    Where a grade is not among the learning rows, each counts as half a row more: none is ruled out.
-    """
+    """Proportional odds by maximum likelihood."""
     seen, y = np.unique(learning.outcome, return_inverse=True)
     n = len(y)
 
@@ -263,19 +256,13 @@ def _of_grades(learning: Rows, rows: Rows, n_grades: int) -> list[Baseline]:
         own = Ordinal(len(seen)).with_values(np.exp(at[p:]))
         chances = np.zeros((n_grades, len(eta)))
         chances[seen.astype(int) - 1] = own.class_probabilities(eta, np.zeros(len(eta)))
-        if len(seen) < n_grades:
-            chances = (n * chances + 0.5) / (n + 0.5 * n_grades)
-        of_seen = chances[rows.outcome.astype(int) - 1, np.arange(len(eta))]
-        return 1.0 + chances.argmax(0), np.log(np.maximum(of_seen, np.finfo(float).tiny))
+        return _of_chances(chances, learning, rows)
 
-    return _with_inputs_and_without(SIMPLE["grades"], learning, rows, fit)
+    return _with_inputs_and_without("grades", learning, rows, fit)
 
 
 def _of_classes(learning: Rows, rows: Rows, n_classes: int) -> list[Baseline]:
-    """Multinomial logistic regression, with a slight penalty; the frequencies of the classes.
-
-    Where a class is not among the learning rows, each counts as half a row more: none is ruled out.
-    """
+    """Multinomial logistic regression, with a slight penalty; the frequencies of the classes."""
     seen, n = np.unique(learning.outcome).astype(int), len(learning.outcome)
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
@@ -288,19 +275,26 @@ def _of_classes(learning: Rows, rows: Rows, n_classes: int) -> list[Baseline]:
 
             model = LogisticRegression(max_iter=1000).fit(X[:, 1:], learning.outcome)
             chances[seen - 1] = model.predict_proba(X_new[:, 1:]).T
-        if len(seen) < n_classes:
-            chances = (n * chances + 0.5) / (n + 0.5 * n_classes)
-        of_seen = chances[rows.outcome.astype(int) - 1, np.arange(len(X_new))]
-        return 1.0 + chances.argmax(0), np.log(np.maximum(of_seen, np.finfo(float).tiny))
+        return _of_chances(chances, learning, rows)
 
-    return _with_inputs_and_without(SIMPLE["classes"], learning, rows, fit)
+    return _with_inputs_and_without("classes", learning, rows, fit)
 
 
-def _overdispersed(
-    learning: Rows, rows: Rows, weight: np.ndarray, unit: np.ndarray
-) -> list[Baseline]:
+def _of_chances(chances: np.ndarray, learning: Rows, rows: Rows) -> Fitted:
+    """The most probable of levels, by their probabilities (level, m), and the log density of what was seen.
+
+    Where a level is not among the learning rows, each counts as half a row more: none is ruled out.
+    """
+    n, n_levels = len(learning.outcome), len(chances)
+    if len(np.unique(learning.outcome)) < n_levels:
+        chances = (n * chances + 0.5) / (n + 0.5 * n_levels)
+    of_seen = chances[rows.outcome.astype(int) - 1, np.arange(chances.shape[1])]
+    return 1.0 + chances.argmax(0), np.log(np.maximum(of_seen, np.finfo(float).tiny))
+
+
+def _overdispersed(learning: Rows, rows: Rows) -> list[Baseline]:
     """Negative binomial regression with a log link and its size by maximum likelihood."""
-    y = learning.outcome
+    y, weight, unit = learning.outcome, learning.unit, rows.unit
 
     def rate(design: np.ndarray, at: np.ndarray) -> np.ndarray:
         return np.exp(np.clip(design @ at, -40.0, np.log(LARGEST_RATE)))
@@ -319,14 +313,12 @@ def _overdispersed(
         mean, d = unit * rate(X_new, at[:-1]), np.exp(at[-1])
         return mean, scipy.stats.nbinom.logpmf(rows.outcome, d, d / (d + mean))
 
-    return _with_inputs_and_without(SIMPLE["negative_binomial"], learning, rows, fit)
+    return _with_inputs_and_without("negative_binomial", learning, rows, fit)
 
 
-def _of_zeros(
-    name: str, learning: Rows, rows: Rows, weight: np.ndarray, unit: np.ndarray
-) -> list[Baseline]:
+def _of_zeros(name: str, learning: Rows, rows: Rows) -> list[Baseline]:
     """Negative binomial regression, and one probability of zeros for all rows, by maximum likelihood."""
-    y, kind = learning.outcome, WITH_ZEROS[name]
+    y, weight, unit, kind = learning.outcome, learning.unit, rows.unit, WITH_ZEROS[name]
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
         def at_most(design: np.ndarray, at: np.ndarray) -> np.ndarray:
@@ -349,14 +341,12 @@ def _of_zeros(
         eta, own = at_most(X_new, at), law(at, unit)
         return unit * own.conditional_mean(eta), own.derivatives(eta, rows.outcome)[0]
 
-    return _with_inputs_and_without(SIMPLE[name], learning, rows, fit)
+    return _with_inputs_and_without(name, learning, rows, fit)
 
 
-def _of_varying_chances(
-    learning: Rows, rows: Rows, weight: np.ndarray, unit: np.ndarray
-) -> list[Baseline]:
+def _of_varying_chances(learning: Rows, rows: Rows) -> list[Baseline]:
     """Beta-binomial regression with a logit link and its precision by maximum likelihood."""
-    y = learning.outcome
+    y, weight, unit = learning.outcome, learning.unit, rows.unit
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
         def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
@@ -371,7 +361,7 @@ def _of_varying_chances(
         own = BetaBinomial(unit, float(np.exp(at[-1])))
         return unit * expit(eta), own.derivatives(eta, rows.outcome)[0]
 
-    return _with_inputs_and_without(SIMPLE["beta_binomial"], learning, rows, fit)
+    return _with_inputs_and_without("beta_binomial", learning, rows, fit)
 
 
 def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:
@@ -398,7 +388,7 @@ def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:
         mean = shift + scale * (X_new @ at[:-2])
         return mean, scipy.stats.t.logpdf(rows.outcome, v, mean, scale * s)
 
-    return _with_inputs_and_without(SIMPLE["student_t"], learning, rows, fit)
+    return _with_inputs_and_without("student_t", learning, rows, fit)
 
 
 def _with_inputs_and_without(
@@ -406,7 +396,7 @@ def _with_inputs_and_without(
 ) -> list[Baseline]:
     """A regression and the base rate, each fitted to a design of the learning rows and one of the others."""
     found = []
-    for own, role in ((name, "simple"), ("base rate", "base")):
+    for own, role in ((SIMPLE[name], "simple"), ("base rate", "base")):
         kept = slice(None) if role == "simple" else slice(0, 0)
         designs = [
             np.insert(part.X.to_numpy()[:, kept], 0, 1.0, axis=1) for part in (learning, rows)

@@ -10,7 +10,6 @@ import xarray as xr
 from gpmcflow.analysis.data import Data
 from gpmcflow.contrasts.coefficients import coefficients
 from gpmcflow.contrasts.terms import terms_of
-from gpmcflow.covariances.expressions import Leaf
 from gpmcflow.covariances.known_levels import KnownLevels
 from gpmcflow.covariances.leaves import Group, Linear
 from gpmcflow.data.codes import Encoding, GroupCode, NumberCode
@@ -25,8 +24,7 @@ def has_coefficients(model: GPModel | MultiGPModel) -> bool:
     """Whether a model of one function has a term that is slopes or effects of groups."""
     if isinstance(model, MultiGPModel):
         return False
-    of_terms = [leaf for term in terms_of(model) if isinstance(term, Leaf) for leaf in [term]]
-    return any(isinstance(leaf, Linear | Group | KnownLevels) for leaf in of_terms)
+    return any(isinstance(term, Linear | Group | KnownLevels) for term in terms_of(model))
 
 
 def with_coefficients(
@@ -39,10 +37,7 @@ def with_coefficients(
     n = N_SMALL if model.basis or model.n_cases <= SMALL else N_LARGE
     of_draws = {"model": model} if isinstance(source, xr.DataTree) else {}
     table = coefficients(source, n_draws=n, seed=seed, **of_draws)
-    names = {key: (dims, values.astype(str)) for key, dims, values in (
-        ("coefficient", "coefficient", table["coefficient"].values),
-        ("kind", "coefficient", table["kind"].values),
-    )}  # fmt: skip
+    names = {key: ("coefficient", table[key].values.astype(str)) for key in ("coefficient", "kind")}
     tree["coefficients"] = xr.DataTree(table.assign_coords(names))
     return tree
 
@@ -59,7 +54,7 @@ def coefficient_table(answer: xr.DataTree, data: Data) -> pd.DataFrame:
     rows = []
     for row in frame.itertuples(index=False):
         unit = (
-            1.0 if row.kind == "share" else scale / _per(row.coefficient, row.kind, data.encoding)
+            scale / _per(row.coefficient, row.kind, data.encoding) if row.kind != "share" else 1.0
         )
         shift = data.target.shift if row.kind == "intercept" and data.target.kind == "real" else 0.0
         numbers = {key: unit * getattr(row, key) for key in ("mean", "sd", "low", "high")}

@@ -66,10 +66,7 @@ EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition a
 PARETO_SECONDS = 2e-4  # a case of leave-one-out
 RESPONSE_SECONDS = 5e-4  # a new row, whose responses are simulated
 REPORT_SECONDS = 3.0
-CLASS_FITS = (
-    9,
-    10,
-)  # of the search for the maximum over classes: places screened; gradients by differences
+CLASS_FITS = (9, 10)  # of the search over classes: places screened; gradients by differences
 N_AVERAGED = 10  # times one setting made ready, for the draws of a fit over classes
 
 
@@ -147,9 +144,8 @@ def _measured(context: Context, job: PlannedJob) -> Unit:
 def _scaled(unit: Unit, model: GPModel) -> Unit:
     """What was timed with a part of a model's rows, for all of them."""
     more = (model.n_cases / unit.n) ** (1 if model.basis else 3)
-    seconds = {
-        name: more * getattr(unit, name) for name in Unit._fields[: Unit._fields.index("dim")]
-    }
+    timed = Unit._fields[: Unit._fields.index("dim")]
+    seconds = {name: more * getattr(unit, name) for name in timed}
     return unit._replace(**seconds, n=model.n_cases, held=model.numbers_held, fitted=_fitted(model))
 
 
@@ -158,9 +154,8 @@ def _timed(places: Places, model: GPModel) -> Unit:
     x = np.zeros(model.dim)
     if model.likelihood.conjugate and not model.basis:
         density = RegressionDensity(model)
-        value = draw = repeated(
-            lambda: density(theta + 1e-9 * np.random.default_rng().random(len(theta)))
-        )
+        rng = np.random.default_rng()
+        value = draw = repeated(lambda: density(theta + 1e-9 * rng.random(len(theta))))
         gradient = fit = repeated(lambda: density.value_and_gradient(theta))
     else:
         joint = density_of(model, plain_sites(model))
@@ -320,11 +315,8 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     Draws of a Gaussian likelihood get latents anew, and may have no pilot: then one runs for each chain.
     """
     unit, settings = _unit(context, job), context.config["analyses"][job.problem]
-    evidence, chains, model = (
-        settings["evidence"],
-        settings["sampling"]["chains"],
-        _model(context, job),
-    )
+    evidence, chains = settings["evidence"], settings["sampling"]["chains"]
+    model = _model(context, job)
     each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
     at_a_draw = (1 + PER_DRAW) * unit.value + model.likelihood.conjugate * unit.gradient
     work = chains * draws * at_a_draw
@@ -354,9 +346,8 @@ def summary_cost(context: Context, job: PlannedJob) -> Cost:
     seconds = min(N_PREDICTED, n_draws) * unit.predictor + _response_seconds(context, job)
     seconds += left_out * unit.left_out + min(N_EFFECTS, n_draws) * unit.effects
     seconds += PARETO_SECONDS * unit.n
-    return _job(
-        context, unit.held + 10 * unit.n * left_out if model.basis else unit.fitted, seconds
-    )
+    numbers = unit.held + 10 * unit.n * left_out if model.basis else unit.fitted
+    return _job(context, numbers, seconds)
 
 
 def _of_all_rows(cost: Callable[[Context, PlannedJob], Cost]) -> Callable[..., Cost]:

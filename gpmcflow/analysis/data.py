@@ -64,6 +64,10 @@ class Data(NamedTuple):
         """Name, kind and coding of the outcome."""
         return self.encoding.target
 
+    def natural(self, values: np.ndarray) -> np.ndarray:
+        """Outcomes as the model takes them in natural units."""
+        return values * self.target.scale + self.target.shift
+
     def whole(self) -> Data:
         """The same with all rows to learn from, held-out ones among them, in the order of the file.
 
@@ -90,9 +94,7 @@ def widened(encoding: Encoding, X: pd.DataFrame) -> Encoding:
         if isinstance(code, NumberCode):
             given = X[f"{code.column} missing"] == 0.0 if code.has_missing else slice(None)
             values = X[code.column][given].to_numpy() * code.scale + code.mean
-            low, high = (
-                end(values, initial=own) for end, own in ((np.min, code.low), (np.max, code.high))
-            )
+            low, high = values.min(initial=code.low), values.max(initial=code.high)
             code = replace(code, low=float(low), high=float(high))
         elif isinstance(code, GroupCode):
             code = replace(code, n_learnt=code.n_file or len(code.levels))
@@ -107,27 +109,28 @@ def beside_predictions(column: str) -> str:
 
 def rows_of(part: Part | None) -> Rows | None:
     """Rows of a part of a prepared table."""
-    return None if part is None else Rows(part.row, part.X, part.y, part.outcome, part.unit)
+    if part is None:
+        return None
+    X = pd.DataFrame(part.X.to_numpy(dtype=np.float64), columns=list(map(str, part.X.columns)))
+    units = (part.y, part.outcome, part.unit)
+    rest = (None if own is None else np.asarray(own, dtype=np.float64) for own in units)
+    return Rows(np.asarray(part.row, dtype=np.int64), X, *rest)
 
 
 def data_tree(table: PreparedTable) -> xr.DataTree:
     """Groups learning, held_out and new (X, y, outcome, unit by case), with the encoding as an attribute."""
-    groups = {
-        "/": xr.Dataset(attrs={"encoding": table.encoding.to_json(), "leak": table.leak or ""})
-    }
+    about = {"encoding": table.encoding.to_json(), "leak": table.leak or ""}
+    groups = {"/": xr.Dataset(attrs=about)}
     for group, field in PARTS.items():
         rows = rows_of(getattr(table, field))
         if rows is None:
             continue
-        variables = {"X": (("case", "input"), rows.X.to_numpy(dtype=np.float64))}
+        variables = {"X": (("case", "input"), rows.X.to_numpy())}
         for name in ("y", "outcome", "unit"):
             if (values := getattr(rows, name)) is not None:
-                variables[name] = ("case", np.asarray(values, dtype=np.float64))
-        coords = {
-            "case": np.arange(len(rows.row)),
-            "input": np.array(list(rows.X.columns)),
-            "file_row": ("case", np.asarray(rows.row, dtype=np.int64)),
-        }
+                variables[name] = ("case", values)
+        names, file_rows = np.array(list(rows.X.columns)), ("case", rows.row)
+        coords = {"case": np.arange(len(rows.row)), "input": names, "file_row": file_rows}
         groups[group] = xr.Dataset(variables, coords)
     return xr.DataTree.from_dict(groups)
 
@@ -140,17 +143,8 @@ def data_of(tree: xr.DataTree) -> Data:
 
 def data_of_table(table: PreparedTable) -> Data:
     """The data of a table that was just prepared: `data_of` its `data_tree`, without loading dask.array."""
-    parts = {group: _plain(rows_of(getattr(table, field))) for group, field in PARTS.items()}
+    parts = {group: rows_of(getattr(table, field)) for group, field in PARTS.items()}
     return Data(table.encoding, **parts)
-
-
-def _plain(rows: Rows | None) -> Rows | None:
-    if rows is None:
-        return None
-    X = pd.DataFrame(rows.X.to_numpy(dtype=np.float64), columns=list(map(str, rows.X.columns)))
-    units = (getattr(rows, name) for name in ("y", "outcome", "unit"))
-    rest = (None if own is None else np.asarray(own, dtype=np.float64) for own in units)
-    return Rows(np.asarray(rows.row, dtype=np.int64), X, *rest)
 
 
 def _rows(group: Mapping) -> Rows:

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import expit, logit
 
-from gpmcflow.analysis.classes import ClassPredictor
 from gpmcflow.analysis.data import Data
+from gpmcflow.analysis.grades import ClassPredictor
 from gpmcflow.analysis.seasons import times_in_cycles
 from gpmcflow.approximations.conditional import Predictor, root_of
 from gpmcflow.data.codes import CategoryCode
@@ -28,9 +28,7 @@ MOST_LEVELS = 20  # of a category, the most frequent ones
 N_PLACES, N_PLACES_ALONE = 24, 60  # that stand for all, beside other columns and without
 USUAL = (0.1, 0.9)  # quantiles of the usual range of a column
 SHOWN = (0.03, 0.97)  # quantiles between which a curve is drawn
-LEAST_SPREAD = (
-    1e-4  # of a difference, in units of the levels' own: smaller ones are rounding errors
-)
+LEAST_SPREAD = 1e-4  # of a difference, by the levels' own: smaller ones are rounding errors
 N_FLAT, N_BLOCKS = 20_000, 10  # draws of the largest difference about a flat curve, in blocks
 CLEAR_CHANCE = 0.01  # of what is seen, were there no effect: below it, an effect is clear
 LIKELY_CHANCE = 0.05
@@ -47,6 +45,11 @@ class Sweep(NamedTuple):
     usual: tuple[int, int]  #: places of the ends of the usual range; else 0 and 0
     rows: pd.DataFrame  #: inputs of the rows (rows, p)
     settings: tuple[dict[str, float], ...] = ()  #: inputs of the column at each value
+
+    @property
+    def key(self) -> str:
+        """Name of its group of results."""
+        return self.column.replace("/", "_")
 
     @property
     def inputs(self) -> pd.DataFrame:

@@ -20,19 +20,9 @@ from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.seasons import season_of
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
 from gpmcflow.analysis.together import N_SETTINGS, with_together
+from gpmcflow.approximations import leave_one_out as left_out
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate, integrates
-from gpmcflow.approximations.leave_one_out import (
-    LeaveOneOut,
-    at_theta,
-    cavities_at,
-    how,
-    of_fit,
-    over_draws,
-    over_function_draws,
-    over_laplace,
-    over_settings,
-)
 from gpmcflow.approximations.mixture import MOST_FITTED
 from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.approximations.prediction import predictors
@@ -95,21 +85,23 @@ def quick_fit(model: GPModel) -> Approximation | IntegratedApproximation:
 
 def _left_out(
     model: GPModel, best: Approximation | IntegratedApproximation, kind: str
-) -> LeaveOneOut:
+) -> left_out.LeaveOneOut:
     """Leave-one-out densities of a fit, and responses of the kinds whose report has them."""
     asked = kind in LEFT_OUT_RESPONSES
     if isinstance(best, IntegratedApproximation):
-        return over_settings(best, responses=asked)
+        return left_out.over_settings(best, responses=asked)
     if isinstance(best.fit, MultiLaplace):
-        return over_laplace(best.fit)
+        return left_out.over_laplace(best.fit)
     if not model.basis and not model.likelihood.conjugate:
-        found = of_fit(best.fit, best.sites.model.likelihood)
+        found = left_out.of_fit(best.fit, best.sites.model.likelihood)
         density = found.log_density(model.y)
     else:
-        density = at_theta(model, best.theta)  # in closed form, or of m x m matrices
-        found = cavities_at(model, best.theta)[0] if asked else None
+        density = left_out.at_theta(model, best.theta)  # in closed form, or of m x m matrices
+        found = left_out.cavities_at(model, best.theta)[0] if asked else None
     response = found.response() if asked and found is not None else None
-    return LeaveOneOut(density, np.zeros(len(density)), how(model), response=response)
+    return left_out.LeaveOneOut(
+        density, np.zeros(len(density)), left_out.how(model), response=response
+    )
 
 
 def _places(
@@ -131,21 +123,32 @@ def _answer_of_fit(
     places, rng = _places(model, data, seed, key)
     thetas = best.theta if isinstance(best, IntegratedApproximation) else best.theta[None]
     tree = describe(predictors(best, n_draws=1), len(thetas), places.scored(scores_alone), rng)
-    if data.encoding.coordinates and not scores_alone:
-        tree["reach"] = reach(model, thetas, data)
     if not scores_alone:
-        tree = with_together(tree, predictors(best, n_draws=1), len(thetas), places)
-        tree = with_coefficients(tree, best, model, seed)
+        some = predictors(best, n_draws=1), len(thetas)
+        tree = _with_more(tree, model, best, places, thetas, some, seed)
     if isinstance(best, IntegratedApproximation):
         tree["settings"] = xr.DataTree(best.to_dataset())
         return tree
     names = np.array(list(best.parameters), dtype=object).astype(str)
-    maximum = {
-        "theta": ("parameter", best.theta),
-        "value": ("parameter", np.array(list(best.parameters.values()), dtype=np.float64)),
-    }
+    values = np.array(list(best.parameters.values()), dtype=np.float64)
+    maximum = {"theta": ("parameter", best.theta), "value": ("parameter", values)}
     tree["maximum"] = xr.DataTree(xr.Dataset(maximum, {"parameter": names}))
     return tree
+
+
+def _with_more(
+    tree: xr.DataTree,
+    model: GPModel,
+    source: Any,
+    places: Places,
+    thetas: np.ndarray,
+    some: tuple[Iterable[Any], int],
+    seed: int,
+) -> xr.DataTree:
+    """The tree with what is no prediction: reach, sets of columns by some predictors, coefficients."""
+    if places.data.encoding.coordinates:
+        tree["reach"] = reach(model, thetas, places.data)
+    return with_coefficients(with_together(tree, *some, places), source, model, seed)
 
 
 def stored_predictors(model: GPModel, tree: xr.DataTree) -> Iterable[Any]:
@@ -178,34 +181,27 @@ def _evidence(
     There it is exact with Gaussian noise, else by annealing from the EP fit. With basis functions of more
     than `MOST_WORK` it is that of EP, which an alarm says.
     """
-    shift = -float(data.learning.log_units(data.target).sum())
+    shift, error, alarm = -float(data.learning.log_units(data.target).sum()), np.nan, ""
+    value = estimate = best.log_evidence + shift
     if isinstance(best, IntegratedApproximation):
+        estimate = value + best.ep_error
         error = float(np.hypot(best.standard_error, best.ep_error_se))
-        value = best.log_evidence + shift
-        return _evidence_group(value + best.ep_error, error, value, "")
-    if too_much_annealing(model, settings):
-        alarm = (
-            f"{NOT_ANNEALED}, as {model.n_cases} rows take long: the value of EP, of unknown error"
-        )
-        return _evidence_group(best.log_evidence + shift, np.nan, best.log_evidence + shift, alarm)
-    if model.likelihood.conjugate:
-        return _evidence_group(best.log_evidence + shift, 0.0, best.log_evidence + shift, "")
-    if isinstance(best.fit, MultiLaplace):
+    elif too_much_annealing(model, settings):
+        rows = f"{model.n_cases} rows take long"
+        alarm = f"{NOT_ANNEALED}, as {rows}: the value of EP, of unknown error"
+    elif model.likelihood.conjugate:
+        error = 0.0
+    elif isinstance(best.fit, MultiLaplace):
         alarm = f"{NOT_ANNEALED}: the value of Laplace's method, of unknown error"
-        return _evidence_group(best.log_evidence, np.nan, best.log_evidence, alarm)
-    run = log_evidence(
-        best,
-        n_temperatures=settings["temperatures"],
-        n_particles=settings["particles"],
-        seed=seed,
-        key=(*key, "evidence"),
-    )
-    group = run["evidence"].to_dataset()
-    estimate, error = (
-        float(group[name].values.ravel()[0]) for name in ("log_evidence", "standard_error")
-    )
-    alarm = str(group["alarm"].values.ravel()[0])
-    return _evidence_group(estimate + shift, error, best.log_evidence + shift, alarm)
+    else:
+        size = {"n_temperatures": settings["temperatures"], "n_particles": settings["particles"]}
+        run = log_evidence(best, **size, seed=seed, key=(*key, "evidence"))
+        group = run["evidence"].to_dataset()
+        names = ("log_evidence", "standard_error", "alarm")
+        found, error, alarm = (group[name].values.ravel()[0] for name in names)
+        estimate, error, alarm = float(found) + shift, float(error), str(alarm)
+    numbers = {"log_evidence": estimate, "standard_error": error, "approximate_log_evidence": value}
+    return xr.Dataset(numbers, attrs={"alarm": alarm})
 
 
 def too_much_annealing(model: GPModel, settings: Mapping) -> bool:
@@ -214,17 +210,6 @@ def too_much_annealing(model: GPModel, settings: Mapping) -> bool:
         return False
     runs = settings["temperatures"] * settings["particles"]
     return model.n_cases * model.n_latents * runs > MOST_WORK
-
-
-def _evidence_group(value: float, error: float, approximate_value: float, alarm: str) -> xr.Dataset:
-    return xr.Dataset(
-        {
-            "log_evidence": value,
-            "standard_error": error,
-            "approximate_log_evidence": approximate_value,
-        },
-        attrs={"alarm": alarm},
-    )
 
 
 def _independent(model: GPModel, seed: int, key: tuple) -> tuple[Sampler | None, float]:
@@ -264,18 +249,18 @@ def draw(
         "seed": seed,
         "key": key,
     }
-    how = Execution.of(execution)
+    inside = Execution.of(execution).inside
     if share >= LEAST_SHARE:
-        draws = sample(model, independent, execution=how.inside("independence"), **run)
+        draws = sample(model, independent, execution=inside("independence"), **run)
         if converged(draws):
             return draws
     few_labels = model.likelihood.relative_sites and model.n_cases <= MOST_FITTED
     sampler = None if few_labels and suits_pseudo_marginal(model) else JointSplitHMC()
-    draws = sample(model, sampler, execution=how.inside("joint"), **run)
+    draws = sample(model, sampler, execution=inside("joint"), **run)
     if run["n_chains"] * run["n_draws"] < FEWEST_EFFECTIVE or not model.dim or converged(draws):
         return draws
     run["n_draws"] *= growth(draws)
-    return sample(model, sampler, execution=how.inside("longer"), **run)
+    return sample(model, sampler, execution=inside("longer"), **run)
 
 
 def growth(draws: xr.DataTree) -> int:
@@ -302,14 +287,12 @@ def _answer_of_draws(
     n_all = draws["posterior"].sizes["chain"] * draws["posterior"].sizes["draw"]
     n, places = min(N_PREDICTED, n_all), _places(model, data, seed, key)[0].scored(scores_alone)
     tree = describe(predictors(draws, model=model, n_draws=n), n, places, rng)
-    if data.encoding.coordinates and not scores_alone:
-        theta, rows = _spread(model, draws)
-        tree["reach"] = reach(model, theta[:, rows].reshape(-1, theta.shape[-1]), data)
     if scores_alone:
         return tree
-    some = min(N_SETTINGS, n)
-    tree = with_together(tree, predictors(draws, model=model, n_draws=some), some, places)
-    return with_coefficients(tree, draws, model, seed)
+    theta, rows = _spread(model, draws)
+    thetas, n = theta[:, rows].reshape(-1, theta.shape[-1]), min(N_SETTINGS, n)
+    some = predictors(draws, model=model, n_draws=n), n
+    return _with_more(tree, model, draws, places, thetas, some, seed)
 
 
 def _spread(model: GPModel, draws: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:
@@ -337,11 +320,13 @@ def summarise(
     if isinstance(model, MultiGPModel):
         every = draws["posterior"][model.latent_variable].transpose("chain", "draw", ...)
         kept = every[:, rows].values.reshape(*theta[:, rows].shape[:2], -1)
-        return with_leave_one_out(tree, over_function_draws(model, theta[:, rows], kept), data)
+        return with_leave_one_out(
+            tree, left_out.over_function_draws(model, theta[:, rows], kept), data
+        )
     latents = None
     if "latent" in draws["posterior"] and not (model.likelihood.conjugate or model.basis):
         every = draws["posterior"]["latent"].transpose("chain", "draw", "latent_dim")
         latents = every[:, rows].values
     asked = data.target.kind in LEFT_OUT_RESPONSES
-    loo = over_draws(model, theta[:, rows], latents, responses=asked)
+    loo = left_out.over_draws(model, theta[:, rows], latents, responses=asked)
     return with_leave_one_out(tree, loo, data)

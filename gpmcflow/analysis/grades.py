@@ -1,21 +1,21 @@
-"""Ordered grades: the probability of the upper ones, as one response, and that of each."""
+"""Outcomes that are one of several levels, grades or classes: the probability of some, and of each."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from gpmcflow.analysis.classes import ClassPredictor
 from gpmcflow.analysis.data import Data
 from gpmcflow.approximations.conditional import Conditional, Predictor
-from gpmcflow.approximations.multi_prediction import MultiPredictor
+from gpmcflow.approximations.multi_prediction import MultiConditional, MultiPredictor
+from gpmcflow.approximations.predictive import QUANTILES
 from gpmcflow.likelihoods import Likelihood, Ordinal
 
 PREFIX = "p_"  # of the columns of probabilities in tables of predictions
+N_SPREAD = 4000  # draws of the functions that the spread of a probability is of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -32,6 +32,26 @@ class UpperGrades(Ordinal):
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """P(upper), averaged over eta ~ N(mean, variance)."""
         return self.class_probabilities(mean, variance)[1]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassPredictor:
+    """A predictor of several functions whose response is the probability of one class."""
+
+    predictor: MultiPredictor
+    place: int  #: of the class among the levels
+
+    def averages(
+        self, X: np.ndarray, over_rows: np.ndarray, rng: np.random.Generator, n: int
+    ) -> np.ndarray:
+        """Joint draws (n, g) of averages ``over_rows`` (g, m) of the probability at coded inputs (m, p)."""
+        likelihood = self.predictor.likelihood
+        eta = self.predictor.draw(X, rng, n)
+        return likelihood.class_probabilities(eta, np.zeros_like(eta))[self.place] @ over_rows.T
+
+    def mean_response(self, X: np.ndarray) -> np.ndarray:
+        """P(the class) at each of the coded inputs (m, p), (m,)."""
+        return self.predictor.moments(X).class_probabilities()[self.place]
 
 
 def response_of(likelihood: Likelihood, data: Data) -> Likelihood:
@@ -74,18 +94,19 @@ def probabilities(group: xr.Dataset, levels: tuple[str, ...], name: str) -> pd.D
     return table.assign(**dict(zip(names, group["grade_probability"].values, strict=True)))
 
 
-def bands(
-    shown: xr.DataTree, texts: Mapping[str, Sequence[str]], levels: tuple[str, ...]
-) -> pd.DataFrame:
-    """Mean probability of each grade (column, value, grade, probability) as columns are set to values.
-
-    ``texts`` are the values of each column in words.
-    """
-    parts = []
-    for column, values in texts.items():
-        found = shown[f"grades/{column.replace('/', '_')}/probability"].values
-        for grade, row in zip(levels, found, strict=True):
-            own = {"column": column, "value": values, "grade": grade, "probability": row}
-            parts.append(pd.DataFrame(own))
-    names = ["column", "value", "grade", "probability"]
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
+def class_predictions(eta: MultiConditional, place: int, rng: np.random.Generator) -> xr.Dataset:
+    """Probabilities of all classes, and mean, sd and quantiles of that of one, by new case."""
+    each = -(-N_SPREAD // len(eta.mean))
+    drawn = []
+    for own, mean, variance in eta.rows():
+        u = mean + np.sqrt(variance) * rng.standard_normal((each, *mean.shape))
+        drawn.append(own.class_probabilities(u, np.zeros_like(u))[place])
+    shown = np.concatenate(drawn)
+    probabilities = eta.class_probabilities()
+    variables = {
+        "response_mean": ("new_case", probabilities[place]),
+        "response_sd": ("new_case", shown.std(0)),
+        "response_quantile": (("quantile", "new_case"), np.quantile(shown, QUANTILES, axis=0)),
+        "grade_probability": (("grade", "new_case"), probabilities),
+    }
+    return xr.Dataset(variables, {"quantile": list(QUANTILES)})

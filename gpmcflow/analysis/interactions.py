@@ -10,15 +10,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from gpmcflow.analysis import effects
 from gpmcflow.analysis.data import Data
-from gpmcflow.analysis.effects import (
-    CodedInputs,
-    Sweep,
-    average_level,
-    flat_chance,
-    on_link,
-    sampled_averages,
-)
 from gpmcflow.analysis.models import one_function
 from gpmcflow.approximations.conditional import Predictor
 from gpmcflow.contrasts.terms import terms_of
@@ -28,26 +21,15 @@ from gpmcflow.data.outcome_kinds import KINDS
 N_PAIRS = 2  # whose averages are drawn: those that differ most at the first setting
 MOST_COLUMNS = 12  # among whose pairs these are looked for
 N_VALUES = 5  # of each column of a pair
-_COLUMNS = (
-    *("column", "by", "low", "high", "by_low", "by_high"),
-    *(
-        f"{name}{end}"
-        for name in ("at_low", "at_high", "difference")
-        for end in ("", "_low", "_high")
-    ),
-    "chance",
-)
+_ENDS = [f"{n}{end}" for n in ("at_low", "at_high", "difference") for end in ("", "_low", "_high")]
+_COLUMNS = ("column", "by", "low", "high", "by_low", "by_high", *_ENDS, "chance")
 
 
 def joined(model: Any, data: Data) -> list[tuple[str, str]]:
     """Pairs of columns that share a term of the covariance, in which they may act together."""
     own = one_function(model)
     encoding = data.encoding
-    of_input = {
-        name: column
-        for column in encoding.explaining
-        for name in (column, *encoding.inputs_of(column))
-    }
+    of_input = {n: c for c in encoding.explaining for n in (c, *encoding.inputs_of(c))}
     bound, pairs = iter(own._columns), set()
     for term in terms_of(own):
         leaves = list(term.leaves())
@@ -55,24 +37,25 @@ def joined(model: Any, data: Data) -> list[tuple[str, str]]:
         if len(leaves) == 1 and isinstance(leaves[0], Linear):
             continue  # a sum of slopes
         names = {own.inputs.names[place] for its in places for place in its}
-        columns = [
-            c for c in data.encoding.explaining if c in {of_input.get(name) for name in names}
-        ]
-        pairs |= set(combinations(columns, 2))
-    order = list(combinations(data.encoding.explaining, 2))
-    return [pair for pair in order if pair in pairs]
+        own_columns = {of_input.get(name) for name in names}
+        pairs |= set(combinations([c for c in encoding.explaining if c in own_columns], 2))
+    return [pair for pair in combinations(encoding.explaining, 2) if pair in pairs]
 
 
-def pair_sweep(first: Sweep, second: Sweep, n_values: int = N_VALUES) -> Sweep:
+def pair_sweep(
+    first: effects.Sweep, second: effects.Sweep, n_values: int = N_VALUES
+) -> effects.Sweep:
     """Both columns set to some of their values at once, those of the second in turn for each of the first."""
     chosen = [[(s.values[k], s.settings[k]) for k in _places(s, n_values)] for s in (first, second)]
     both = list(product(*chosen))
     values = tuple((a, b) for (a, _), (b, _) in both)
     settings = tuple({**a, **b} for (_, a), (_, b) in both)
-    return Sweep(f"{first.column}, {second.column}", "pair", values, (0, 0), first.rows, settings)
+    return effects.Sweep(
+        f"{first.column}, {second.column}", "pair", values, (0, 0), first.rows, settings
+    )
 
 
-def _places(sweep: Sweep, n_values: int) -> np.ndarray:
+def _places(sweep: effects.Sweep, n_values: int) -> np.ndarray:
     """Places of the usual ends and some between; the most frequent levels."""
     if sweep.kind == "category":
         return np.arange(min(n_values, len(sweep.values)))
@@ -86,7 +69,13 @@ class Pairs:
     """
 
     def __init__(
-        self, predictor: Predictor, model: Any, swept: Sequence[Sweep], data: Data, *, linear: bool
+        self,
+        predictor: Predictor,
+        model: Any,
+        swept: Sequence[effects.Sweep],
+        data: Data,
+        *,
+        linear: bool,
     ) -> None:
         self._kind, self._linear = data.target.kind, linear
         by_name = {s.column: s for s in swept if s.kind != "place" and len(s.values) > 1}
@@ -94,33 +83,31 @@ class Pairs:
         every = [pair for pair in joined(model, data) if set(pair) <= set(names)]
         self.n_possible = len(every)
         corners = [pair_sweep(*(by_name[c] for c in pair), n_values=2) for pair in every]
-        coded = CodedInputs(model, corners, joint=True)
+        coded = effects.CodedInputs(model, corners, joint=True)
         sizes = [
-            abs(_second(average_level(predictor, sweep, X, linear=linear).reshape(2, 2)))
+            abs(_second(effects.average_level(predictor, sweep, X, linear=linear).reshape(2, 2)))
             for sweep, X in zip(corners, coded, strict=True)
         ]
         kept = sorted(np.argsort(sizes, kind="stable")[::-1][:N_PAIRS])
         self._pairs = [every[k] for k in kept]
         self._swept = [pair_sweep(*(by_name[c] for c in pair)) for pair in self._pairs]
-        self._coded = CodedInputs(model, self._swept, joint=True)
+        self._coded = effects.CodedInputs(model, self._swept, joint=True)
         self._draws: list[list[np.ndarray]] = [[] for _ in self._pairs]
         self._rng = np.random.default_rng(0)
 
     def draw(self, predictor: Predictor, n: int) -> None:
         """Draws of averages at one more setting."""
         for draws, sweep, X in zip(self._draws, self._swept, self._coded, strict=True):
-            draws.append(sampled_averages(predictor, sweep, X, self._rng, n, linear=self._linear))
+            draws.append(
+                effects.sampled_averages(predictor, sweep, X, self._rng, n, linear=self._linear)
+            )
 
     def groups(self, data: Data) -> Iterator[tuple[str, xr.Dataset]]:
         """Groups of results: averages (sample, value) in natural units."""
-        target = data.target
         for k, (draws, (first, second)) in enumerate(zip(self._draws, self._pairs, strict=True)):
-            values = np.concatenate(draws) * target.scale + target.shift
+            average = ("sample", "value"), data.natural(np.concatenate(draws))
             attributes = {"column": first, "by": second, "n_possible": self.n_possible}
-            yield (
-                f"pairs/{k}",
-                xr.Dataset({"average": (("sample", "value"), values)}, attrs=attributes),
-            )
+            yield f"pairs/{k}", xr.Dataset({"average": average}, attrs=attributes)
 
 
 def _second(corners: np.ndarray) -> float:
@@ -128,7 +115,7 @@ def _second(corners: np.ndarray) -> float:
 
 
 def interaction_tables(
-    answer: xr.DataTree, swept: Sequence[Sweep], data: Data, texts: Mapping[str, object]
+    answer: xr.DataTree, swept: Sequence[effects.Sweep], data: Data, texts: Mapping[str, object]
 ) -> dict[str, pd.DataFrame]:
     """Tables ``interactions``, how the change with one column differs between values of another, and
     ``pairs``, the averages at both; none where no pair was drawn.
@@ -145,7 +132,7 @@ def interaction_tables(
         judged = [
             _judged(sweep, len(places)) for sweep, places in zip((first, second), at, strict=True)
         ]
-        i, j, chance = _largest(on_link(averages[(slice(None), *np.ix_(*judged))], kind))
+        i, j, chance = _largest(effects.on_link(averages[(slice(None), *np.ix_(*judged))], kind))
         i, j = int(judged[0][i]), int(judged[1][j])
         names = [
             [texts[s.column](s.values[k]) for k in places]  # type: ignore[operator]
@@ -170,7 +157,7 @@ def interaction_tables(
     }
 
 
-def _judged(sweep: Sweep, n: int) -> np.ndarray:
+def _judged(sweep: effects.Sweep, n: int) -> np.ndarray:
     """Which values of a pair are compared: all levels, of numbers the ends and the middle."""
     return np.arange(n) if sweep.kind == "category" else np.unique([0, n // 2, n - 1])
 
@@ -187,5 +174,5 @@ def _largest(scaled: np.ndarray) -> tuple[int, int, float]:
     spread = flat.std(0, ddof=1)
     sizes = np.abs(flat.mean(0)) / np.where(spread > 0.0, spread, np.inf)
     i, j = np.unravel_index(int(sizes.argmax()), second.shape[1:])
-    chance = flat_chance(np.column_stack([np.zeros(len(flat)), flat]))
+    chance = effects.flat_chance(np.column_stack([np.zeros(len(flat)), flat]))
     return int(i) + 1, int(j) + 1, chance

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -36,16 +37,12 @@ OF_ROWS: dict[str, dict[str, Any]] = {
     "hurdle": {"base": "negative_binomial"},
 }
 CENTRED = ("gaussian", "student_t", "log_normal")  # of outcomes whose overall level is 0
-MEAN_SD = (
-    1.0  # of the prior of a free mean, around the overall level, in units of the latent function
-)
+MEAN_SD = 1.0  # of the prior of a free mean around the overall level, on the latent scale
 
 
 def kind_of(likelihood: str | Mapping | None) -> str | None:
     """The kind of outcome that a likelihood of a config is for, None where none is stated."""
-    name = (
-        likelihood if isinstance(likelihood, str) or likelihood is None else next(iter(likelihood))
-    )
+    name = next(iter(likelihood)) if isinstance(likelihood, Mapping) else likelihood
     return next((kind.name for kind in KINDS.values() if name in kind.likelihoods), None)
 
 
@@ -179,10 +176,7 @@ def marks_apart(covariance: Covariance, encoding: Encoding, where: str) -> Covar
     marks = {code.inputs[-1] for code in encoding.codes if code.has_missing}
     linear, curved = set(), set()
 
-    def replaced(part: Covariance) -> Covariance:
-        if not isinstance(part, Leaf):
-            pair = Sum if isinstance(part, Sum) else Product
-            return pair(replaced(part.left), replaced(part.right))
+    def replaced(part: Leaf) -> Leaf:
         own = [name for name in part.columns or () if name in marks]
         if part.smoothness is None:
             linear.update(own)
@@ -191,7 +185,7 @@ def marks_apart(covariance: Covariance, encoding: Encoding, where: str) -> Covar
         kept = tuple(name for name in part.columns if name not in own)
         return replace(part, columns=kept) if own and kept else part
 
-    changed = replaced(covariance)
+    changed = covariance.with_leaves(map(replaced, covariance.leaves()))
     rest = tuple(name for name in encoding.names if name in curved - linear)
     return Sum(changed, Linear(columns=rest, name="missing")) if rest else changed
 
@@ -199,14 +193,8 @@ def marks_apart(covariance: Covariance, encoding: Encoding, where: str) -> Covar
 def over_inputs(covariance: Covariance, encoding: Encoding, where: str) -> Covariance:
     """The covariance with inputs in the place of columns of the file."""
     several = sum(bool(getattr(leaf, "ard", False)) for leaf in covariance.leaves()) > 1
-
-    def replaced(part: Covariance) -> Covariance:
-        if isinstance(part, Leaf):
-            return _leaf_over_inputs(part, encoding, where, several)
-        pair = Sum if isinstance(part, Sum) else Product
-        return pair(replaced(part.left), replaced(part.right))
-
-    return replaced(covariance)
+    changed = (_leaf_over_inputs(leaf, encoding, where, several) for leaf in covariance.leaves())
+    return covariance.with_leaves(changed)
 
 
 def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool) -> Covariance:
@@ -264,10 +252,7 @@ def _leaf_over_inputs(leaf: Leaf, encoding: Encoding, where: str, several: bool)
         if factors:
             plain["signal_sd"] = None
         factors.append(replace(leaf, columns=inputs, **plain))
-    product = factors[0]
-    for factor in factors[1:]:
-        product = Product(product, factor)
-    return product
+    return reduce(Product, factors)
 
 
 def _known_over_inputs(

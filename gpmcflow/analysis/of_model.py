@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,10 +18,17 @@ from gpmcflow.analysis.baselines import separated
 from gpmcflow.analysis.convergence import parameters
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.effects import MOST_LEVELS, Effect, Sweep, effect, sweeps
-from gpmcflow.analysis.page.page import build_page
-from gpmcflow.analysis.report import can_do, checks, facts_of_times, overall
+from gpmcflow.analysis.report import (
+    can_do,
+    checks,
+    effect_tables,
+    facts_of_target,
+    facts_of_times,
+    overall,
+    write_page,
+)
 from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table
-from gpmcflow.analysis.survival_curves import curves_of, times_of
+from gpmcflow.analysis.survival_curves import times_of
 from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.stacking import leave_one_out
 from gpmcflow.contrasts.average import Grid, average_draws, learning_frame
@@ -37,7 +43,6 @@ from gpmcflow.execution import array_digest
 from gpmcflow.likelihoods import Softmax, Survival
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
-from gpmcflow.storage import write_csv, write_result_text
 
 WHERE = "report"
 NAME = "model"  # of the one model on the page
@@ -78,43 +83,26 @@ def write_model_report(
         )
     first = own.parts[0] if isinstance(own, MultiGPModel) else own
     law = own.likelihood.law if isinstance(own.likelihood, Survival) else own.likelihood.name
-    results = {
-        NAME: Results(
-            *(short_text(first.covariance), tree),
-            *((draws, tree) if sampled else (None, None)),
-            np.nan,
-            likelihood=law,
-        )
-    }
+    both = (draws, tree) if sampled else ()
+    results = {NAME: Results(short_text(first.covariance), law, np.nan, tree, *both)}
     words = can_do(first.covariance, data.encoding.explaining)
     models = models_table(data, results, {NAME: words}, NAME)
     effects, answer = _effects(draws, data, model, seed)
     made = {
         "models": models,
         "checks": _checks(models),
-        "relevance": tables.relevance(effects, data),
-        "effects": tables.curves(effects, data),
-        "rug": tables.rug(tables.of_columns(effects)[: tables.N_CURVES], data),
         "columns": _columns(data),
         "rows": pd.DataFrame({"row": data.learning.row, "use": "learning"}),
+        **effect_tables(answer, effects, data),
     }
-    if data.target.own.leveled:
-        made["grades"] = tables.grade_bands(answer, effects, data)
-    if data.target.kind == "survival":
-        ends = made["relevance"].set_index("column")[["low", "high"]].T.to_dict("list")
-        if (longer := curves_of(answer, effects, ends, data)) is not None:
-            made["survival"] = longer
     if own.dim:
         table = prior_and_posterior(own, after)
         table.insert(0, "model", NAME)
         made["hyperparameters"] = table
     if data.target.kind == "binary":
         made["predictions_loo"] = tables.predictions_loo(tree, data)
-    for name, table in made.items():
-        write_csv(table, folder / f"{name}.csv")
     facts = _facts(data, own, title, quick=not sampled, seed=seed) | facts_of_times(data, law)
-    write_result_text(json.dumps(facts, indent=1), folder / "info.json")
-    write_result_text(build_page(folder, facts), folder / "report.html")
+    write_page(folder, made, facts)
     return folder / "report.html"
 
 
@@ -132,15 +120,13 @@ def _effects(
         averages, _, _ = average_draws(
             draws, lambda *_, g=grid: [g], response=response, model=model, seed=seed
         )
-        column = sweep.column.replace("/", "_")
         if response is not None:
             averages, beside = averages[..., 0], averages[..., 1:].mean(0).T
             name = "survival" if kind == "survival" else "grades"
             variable, axis = ("longer", "time") if name == "survival" else ("probability", "grade")
             coords = times_of(data) if name == "survival" else list(data.target.levels)
-            groups[f"{name}/{column}"] = xr.Dataset(
-                {variable: ((axis, "value"), beside)}, {axis: coords}
-            )
+            of_values = {variable: ((axis, "value"), beside)}
+            groups[f"{name}/{sweep.key}"] = xr.Dataset(of_values, {axis: coords})
         if kind == "survival":
             averages = np.exp(averages)
         found[sweep.column] = (sweep, effect(sweep, averages, kind))
@@ -276,12 +262,10 @@ def _checks(models: pd.DataFrame) -> pd.DataFrame:
 def _columns(data: Data) -> pd.DataFrame:
     target, rows = data.target, []
     for code in data.encoding.codes:
-        if isinstance(code, NumberCode):
-            rows.append((code.column, code.kind, "as it is"))
-        else:
-            rows.append(
-                (code.column, f"{len(code.levels)} {code.kind}s".replace("ys", "ies"), "words")
-            )
+        found, done = code.kind, "as it is"
+        if not isinstance(code, NumberCode):
+            found, done = f"{len(code.levels)} {code.kind}s".replace("ys", "ies"), "words"
+        rows.append((code.column, found, done))
     levels = ", ".join(target.levels)
     done = target.own.done.format(positive=target.positive, unit=target.unit, levels=levels)
     rows.append((target.name, target.own.words.split(";")[0], done))
@@ -298,11 +282,7 @@ def _facts(
     return {
         **{"title": title, "name": NAME, "csv": "a frame", "new_csv": None, "new_checksum": None},
         **{"version": gpmcflow.__version__, "quick": quick, "share": False, "units": {}},
-        "target": {
-            **{"name": target.name, "kind": target.kind, "positive": target.positive},
-            **{"negative": target.negative, "unit": target.unit, "unit_text": None},
-            **{"levels": list(target.levels), "split": target.split},
-        },
+        "target": facts_of_target(target, {}),
         **{"coordinates": [], "n_rows": n, "n_learning": n, "n_used": n, "n_test": 0},
         **{"uses": {"learning": n}, "separated": separated(data), **of_all},
         **{"score_by": LEAVE_ONE_OUT, "groups": [], "ids": [], "leak": "", "season": None},

@@ -70,9 +70,8 @@ def prepare(
     if use is not None:
         kept = {stated["target"], *use, *(stated.get("coordinates") or ())}
         kept |= {stated[key] for key in OF_OUTCOME if stated.get(key)}
-        kept |= (
-            set(stated.get("groups") or ()) if any(stated.get(key) for key in PATHS[2:]) else set()
-        )
+        if any(stated.get(key) for key in PATHS[2:]):
+            kept |= set(stated.get("groups") or ())
         path = user_path(stated["csv"], folder)
         columns = list(read_table(path, read_settings(stated, where)[0].separator).columns)
         for column in use:

@@ -21,6 +21,7 @@ from gpmcflow.analysis.choice import BAD_SHARE
 from gpmcflow.analysis.coefficients import coefficient_table
 from gpmcflow.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, convergence
 from gpmcflow.analysis.data import Data, beside_predictions, data_of
+from gpmcflow.analysis.effects import Effect, Sweep
 from gpmcflow.analysis.evidence_tables import evidence_table, ladder_table
 from gpmcflow.analysis.fitting import ALL_ROWS
 from gpmcflow.analysis.interactions import interaction_tables
@@ -35,6 +36,7 @@ from gpmcflow.analysis.together import together_table
 from gpmcflow.approximations.integrated import FEWEST
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.data.seasons import find_season
+from gpmcflow.data.target import Target
 from gpmcflow.diagnostics.convergence import LEAST
 from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.execution import chain_generators
@@ -70,20 +72,20 @@ def checks(
     ``again`` is the command that runs the analysis, ``evidence`` its `evidence_table` if it has one: rows of
     it begin with "evidence" and touch nothing but the order of the models.
     """
-    bad_share = "leave-one-out, share of rows with Pareto k above 0.7"
     rows = []
     for row in models[models["role"] == "model"].to_dict("records"):
         name, own = row["name"], []
         if np.isfinite(row.get("r_hat", np.nan)):
-            bad = row["loo_bad_share"]
             more = _longer(row["chains"], row["draws"], again)
             own += _of_draws(row, more)
             if final and name == shown:
                 own += _of_draws(convergence(final), more, ", all rows")
-            own += [
-                (bad_share, BAD_SHARE, bad, bad > BAD_SHARE,
-                 "judge by the held-out rows instead"),
-            ]  # fmt: skip
+            check, bad = (
+                "leave-one-out, share of rows with Pareto k above 0.7",
+                row["loo_bad_share"],
+            )
+            settle = "judge by the held-out rows instead"
+            own.append((check, BAD_SHARE, bad, bad > BAD_SHARE, settle))
         if np.isfinite(row.get("settings", np.nan)):
             own += _of_settings(row, again)
         touches = "what is shown" if name == shown else f"the comparison with {name}"
@@ -162,15 +164,8 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
         statement = model_statement(settings, model, data.target.kind)
         stated = likelihood_of(statement, f"models.{model}")
         likelihood = stated.law if isinstance(stated, Survival) else stated.name
-        own = (trees.get(kind) for kind in ("posterior", "summary"))
-        results[model] = Results(
-            statement["covariance"],
-            trees["fit"],
-            *own,
-            seconds,
-            evidence=trees.get("evidence"),
-            likelihood=likelihood,
-        )
+        rest = (trees.get(kind) for kind in ("posterior", "summary", "evidence"))
+        results[model] = Results(statement["covariance"], likelihood, seconds, trees["fit"], *rest)
     return results
 
 
@@ -204,20 +199,17 @@ def write_report(
     season = season_of(built[shown], whole)
     places = Places.of(whole, rng, season)
     effects = tables.effects_of(answer, list(places.swept), data.target.kind)
-    statements = {m: model_statement(settings, m, data.target.kind) for m in results}
-    covariances = {
-        m: covariance_of(stated, f"models.{m}", known_of(data.encoding))
-        for m, stated in statements.items()
-    }
-    words = {m: can_do(k, data.encoding.explaining) for m, k in covariances.items()}
+    words = {}
+    for m in results:
+        stated = model_statement(settings, m, data.target.kind)
+        covariance = covariance_of(stated, f"models.{m}", known_of(data.encoding))
+        words[m] = can_do(covariance, data.encoding.explaining)
     models = models_table(data, results, words, shown)
     again = f"gpmcflow run {config}"
     made: dict[str, pd.DataFrame] = {
         "models": models,
-        "relevance": tables.relevance(effects, whole),
-        "effects": tables.curves(effects, whole),
-        "rug": tables.rug(tables.of_columns(effects)[: tables.N_CURVES], whole),
         "hyperparameters": tables.hyperparameters(built, results, data.encoding),
+        **effect_tables(answer, effects, whole),
     }
     written = {s.column: partial(tables.value_text, whole, s.column) for s in places.swept}
     made |= interaction_tables(answer, places.swept, whole, written)
@@ -238,14 +230,7 @@ def write_report(
         cells = read_csv(folder / "new_rows.csv", dtype=str, na_values=[])
         made["predictions_new"] = tables.predictions_new(answer["new"].to_dataset(), data, cells)
     if places.grid is not None:
-        kind, table = tables.grid(answer, places.grid, whole)
-        made[kind] = table
-    if whole.target.kind == "survival":
-        ends = made["relevance"].set_index("column")[["low", "high"]].T.to_dict("list")
-        if (longer := curves_of(answer, effects, ends, whole)) is not None:
-            made["survival"] = longer
-    if whole.target.own.leveled:
-        made["grades"] = tables.grade_bands(answer, effects, whole)
+        made |= tables.grid(answer, places.grid, whole)
     if places.cells is not None:
         made["map"] = tables.averaged_map(answer, places.cells, whole)
     if data.encoding.coordinates:
@@ -255,17 +240,12 @@ def write_report(
     if "areas" in answer:
         made["areas"], outlines = area_table(answer), outline_table(whole)
         made |= {"outlines": outlines} if len(outlines) else {}
-    for table in OPTIONAL_TABLES:  # of an earlier run with other settings
-        if table not in made:
-            remove(folder / f"{table}.csv")
-    for table, frame in made.items():
-        write_csv(frame, folder / f"{table}.csv")
+    for table in set(OPTIONAL_TABLES) - set(made):  # of an earlier run with other settings
+        remove(folder / f"{table}.csv")
     seconds = sum(result.seconds for result in results.values())
     seconds += sum(read_sidecar(folder / f"{k}.nc").get("job_seconds", 0.0) for k in finals)
-    kept = [
-        *(f"{m}/{k}.nc" for m in results for k in kinds_of(settings)),
-        *(f"{k}.nc" for k in finals),
-    ]
+    kept = [f"{m}/{k}.nc" for m in results for k in kinds_of(settings)]
+    kept += [f"{k}.nc" for k in finals]
     facts = _facts(settings, data, whole, folder) | {
         "name": name,
         "leak": stored.attrs["leak"],
@@ -282,6 +262,29 @@ def write_report(
         "yaml": config,
         "made_of": made_of(folder, kept),
     }
+    write_page(folder, made, facts)
+
+
+def effect_tables(
+    answer: xr.DataTree, effects: Mapping[str, tuple[Sweep, Effect]], data: Data
+) -> dict[str, pd.DataFrame]:
+    """Tables of the effects of columns; of levels the probability of each, of times survival, too."""
+    relevance = tables.relevance(effects, data)
+    shown = tables.of_columns(effects)[: tables.N_CURVES]
+    made = {"effects": tables.curves(effects, data), "rug": tables.rug(shown, data)}
+    if data.target.own.leveled:
+        made["grades"] = tables.grade_bands(answer, effects, data)
+    if data.target.kind == "survival":
+        ends = relevance.set_index("column")[["low", "high"]].T.to_dict("list")
+        if (longer := curves_of(answer, effects, ends, data)) is not None:
+            made["survival"] = longer
+    return made | {"relevance": relevance}
+
+
+def write_page(folder: Path, made: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> None:
+    """Write tables, `info.json` and the page that is made of them."""
+    for name, table in made.items():
+        write_csv(table, folder / f"{name}.csv")
     write_result_text(json.dumps(facts, indent=1), folder / "info.json")
     write_result_text(build_page(folder, facts), folder / "report.html")
 
@@ -297,11 +300,8 @@ def facts_of_times(whole: Data, likelihood: str) -> dict[str, Any]:
 def _first(effects: Mapping, data: Data) -> list[str]:
     """Columns by the size of their effects, the place as its coordinates."""
     places = list(data.encoding.coordinates)
-    return [
-        column
-        for name, (sweep, _) in effects.items()
-        for column in (places if sweep.kind == "place" else [name])
-    ]
+    kinds = {name: sweep.kind for name, (sweep, _) in effects.items()}
+    return [c for name, kind in kinds.items() for c in (places if kind == "place" else [name])]
 
 
 def overall(data: Data) -> dict[str, Any]:
@@ -317,6 +317,12 @@ def overall(data: Data) -> dict[str, Any]:
     return {"base": base, "usual": usual}
 
 
+def facts_of_target(target: Target, units: Mapping[str, str]) -> dict[str, Any]:
+    """Name and coding of the outcome, and the unit of the column beside it."""
+    names = ("name", "kind", "positive", "negative", "unit", "log_unit", "levels", "split")
+    return {n: getattr(target, n) for n in names} | {"unit_text": units.get(target.unit)}
+
+
 def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str, Any]:
     """What the page says of settings and data beside the tables."""
     target, of_data, learning = data.target, settings["data"], whole.learning
@@ -330,17 +336,7 @@ def _facts(settings: Mapping, data: Data, whole: Data, folder: Path) -> dict[str
         "version": gpmcflow.__version__,
         "quick": bool(settings["quick"]),
         "share": bool(settings["share"]),
-        "target": {
-            "name": target.name,
-            "kind": target.kind,
-            "positive": target.positive,
-            "negative": target.negative,
-            "unit": target.unit,
-            "log_unit": target.log_unit,
-            "levels": list(target.levels),
-            "split": target.split,
-            "unit_text": settings["units"].get(target.unit),
-        },
+        "target": facts_of_target(target, settings["units"]),
         "weights": settings["data"].get("weights"),
         "units": dict(settings["units"]),
         "coordinates": list(data.encoding.coordinates),
@@ -364,10 +360,8 @@ def groups_scored(data: Data) -> list[dict[str, Any]]:
         (name,) = data.encoding.inputs_of(column)
         levels = data.learning.X[name]
         held_out = () if data.held_out is None else data.held_out.X[name]
-        known = bool(set(held_out) & set(levels))
-        found.append(
-            {"name": column, "held_out": known, "left_out": bool(levels.duplicated().any())}
-        )
+        known, repeated = bool(set(held_out) & set(levels)), bool(levels.duplicated().any())
+        found.append({"name": column, "held_out": known, "left_out": repeated})
     return found
 
 
@@ -414,9 +408,8 @@ def can_do(covariance: Covariance, columns: Sequence[str]) -> str:
             continue
         where = ""
         if len(leaf.columns or columns) > 1:
-            if getattr(leaf, "ard", False) or isinstance(
-                getattr(leaf, leaf.scales or "", None), tuple
-            ):
+            scales = getattr(leaf, leaf.scales or "", None)
+            if getattr(leaf, "ard", False) or isinstance(scales, tuple):
                 where = ", own weight for each column"
             elif leaf.columns is None and leaf.term != "linear":
                 where = ", all columns alike"

@@ -31,17 +31,11 @@ COLUMNS = (
     "r_hat", "r_hat_limit", "ess_bulk", "ess_tail", "acceptance", "quick_difference", "settings",
     "settings_effective", "settings_k", "ep_error", "seconds",
 )  # fmt: skip
-OF_A_CONSTANT = (
-    "mean",
-    "noise_sd",
-    "scale",
-    "df",
-    "size",
-    "shape",
-    "gap",
-    "precision",
+# Parameters of one response for all.
+OF_A_CONSTANT = {
+    *("mean", "noise_sd", "scale", "df", "size", "shape", "gap", "precision"),
     "probability",
-)  # parameters of one response for all
+}
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
 
@@ -52,12 +46,12 @@ class Results(NamedTuple):
     """
 
     covariance: str
-    fit: xr.DataTree
-    draws: xr.DataTree | None
-    summary: xr.DataTree | None
+    likelihood: str
     seconds: float
+    fit: xr.DataTree
+    draws: xr.DataTree | None = None
+    summary: xr.DataTree | None = None
     evidence: xr.DataTree | None = None
-    likelihood: str = ""
 
     @property
     def shown(self) -> xr.DataTree:
@@ -89,13 +83,13 @@ def models_table(
     by = score_kind(data)
     scored = data.held_out if by == HELD_OUT else data.learning
     likelihood = results[shown].likelihood
-    if by == HELD_OUT:
-        others = baselines(data, data.held_out, likelihood)
-    else:
-        others = _cross_validated(data, likelihood)
-    simple, base = (
-        next(other for other in others if other.role == role) for role in ("simple", "base")
+    held_out = by == HELD_OUT
+    others = (
+        baselines(data, data.held_out, likelihood)
+        if held_out
+        else _cross_validated(data, likelihood)
     )
+    simple, base = others
     best = results[shown].shown["leave_one_out/log_density"].values
     constant = _constant(data, likelihood)
     rows = []
@@ -133,17 +127,11 @@ def models_table(
             }
         )
     for other in others:
-        mean = other.mean
+        mean, its = other.mean, {"name": other.name, "role": other.role}
         if by == LEAVE_ONE_OUT and other.role == "base" and KINDS[data.target.kind].classified:
             mean = _usual(data)  # folds may differ in what is most frequent
-        rows.append(
-            {
-                "name": other.name,
-                "role": other.role,
-                **_score(other.log_density, simple.log_density, base.log_density),
-                **_error(data.target.kind, scored, mean),
-            }
-        )
+        its |= _score(other.log_density, simple.log_density, base.log_density)
+        rows.append(its | _error(data.target.kind, scored, mean))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
@@ -198,7 +186,7 @@ def _cross_validated(data: Data, likelihood: str = "") -> list[Baseline]:
         mean, density = np.empty(n), np.empty(n)
         for rows, fitted in parts:
             mean[rows], density[rows] = fitted[k].mean, fitted[k].log_density
-        whole.append(Baseline(first.name, first.role, mean, density))
+        whole.append(first._replace(mean=mean, log_density=density))
     return whole
 
 
@@ -233,8 +221,7 @@ def _constant(data: Data, likelihood: str) -> np.ndarray:
     if data.target.kind == "positive" and likelihood != "gamma":
         logs = np.log(data.learning.outcome)
         return scipy.stats.norm.logpdf(logs, logs.mean(), logs.std()) - logs
-    seen = baselines(data, data.learning, likelihood)
-    return next(other for other in seen if other.role == "base").log_density
+    return baselines(data, data.learning, likelihood)[1].log_density
 
 
 def _beyond_constant(model: Results, constant: float) -> dict[str, float]:
@@ -248,10 +235,8 @@ def _beyond_constant(model: Results, constant: float) -> dict[str, float]:
     names = [str(name) for name in model.fit["maximum/parameter"].values]
     more = max(1, sum(name.split("[")[0] not in OF_A_CONSTANT for name in names))
     value = float(model.fit["evidence/approximate_log_evidence"])
-    return {
-        "evidence_beyond": value - constant,
-        "evidence_limit": 0.5 * float(scipy.stats.chi2.ppf(0.95, more)),
-    }
+    limit = 0.5 * float(scipy.stats.chi2.ppf(0.95, more))
+    return {"evidence_beyond": value - constant, "evidence_limit": limit}
 
 
 def _unseen(left_out: np.ndarray, scored: np.ndarray, by: str) -> dict[str, float]:
@@ -289,10 +274,8 @@ def _error(kind: str, rows: Rows, mean: np.ndarray | None) -> dict[str, float]:
     outcome, n = rows.outcome, len(rows.outcome)
     if KINDS[kind].classified:
         wrong = mean != outcome if KINDS[kind].leveled else (mean > 0.5) != (outcome > 0.5)
-        return {
-            "error": wrong.sum(),
-            "error_se": float(np.sqrt(n * wrong.mean() * (1 - wrong.mean()))),
-        }
+        error = float(np.sqrt(n * wrong.mean() * (1 - wrong.mean())))
+        return {"error": wrong.sum(), "error_se": error}
     if kind in ("counts", "positive"):
         apart = np.abs(outcome - mean)
         return {"error": apart.mean(), "error_se": scipy.stats.sem(apart)}
@@ -306,12 +289,8 @@ def _diagnostics(draws: xr.DataTree | None) -> dict[str, Any]:
     if draws is None:
         return {}
     sizes, rate = draws["posterior"].sizes, float(draws["sample_stats/acceptance_rate"].mean())
-    return {
-        "chains": sizes["chain"],
-        "draws": sizes["draw"],
-        "acceptance": rate,
-        **convergence(draws),
-    }
+    counts = {"chains": sizes["chain"], "draws": sizes["draw"], "acceptance": rate}
+    return counts | convergence(draws)
 
 
 def _of_settings(model: Results) -> dict[str, float]:
@@ -319,12 +298,13 @@ def _of_settings(model: Results) -> dict[str, float]:
     if model.summary is not None or "settings" not in model.fit.children:
         return {}
     group = model.fit["settings"].to_dataset()
-    return {
-        "settings": group.sizes["setting"],
-        "settings_effective": float(group["effective_size"]),
-        "settings_k": float(group["pareto_k"]),
-        "ep_error": float(group["ep_error"]),
+    names = {
+        "effective_size": "settings_effective",
+        "pareto_k": "settings_k",
+        "ep_error": "ep_error",
     }
+    found = {name: float(group[stored]) for stored, name in names.items()}
+    return {"settings": group.sizes["setting"], **found}
 
 
 def _quick_difference(model: Results, kind: str) -> float:

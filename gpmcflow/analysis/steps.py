@@ -59,6 +59,11 @@ class _Step:
             progress=": ".join(self.streams["key"]),
         )
 
+    def draws(self) -> xr.DataTree:
+        """Posterior draws of the model."""
+        how = self.execution()
+        return fitting.draw(self.model, self.settings["sampling"], execution=how, **self.streams)
+
 
 class _Final(_Step):
     """The same of the shown model and all rows."""
@@ -81,9 +86,7 @@ def fit(job: Job) -> xr.DataTree:
 
 def draw(job: Job) -> xr.DataTree:
     """Posterior draws of a model."""
-    step = _Step(job)
-    how = step.execution()
-    return fitting.draw(step.model, step.settings["sampling"], execution=how, **step.streams)
+    return _Step(job).draws()
 
 
 def summarise(job: Job) -> xr.DataTree:
@@ -98,9 +101,7 @@ def summarise(job: Job) -> xr.DataTree:
 
 def final_draw(job: Job) -> xr.DataTree:
     """Posterior draws of the shown model given all rows."""
-    step = _Final(job)
-    how = step.execution()
-    return fitting.draw(step.model, step.settings["sampling"], execution=how, **step.streams)
+    return _Final(job).draws()
 
 
 def final(job: Job) -> xr.DataTree:

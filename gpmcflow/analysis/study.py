@@ -155,9 +155,7 @@ def _final_megabytes(config: Mapping[str, Any], job: PlannedJob, threads: int) -
     learning = 1.0 - held_out_share(config["analyses"][job.problem])
     structures = {model["structure"] for model in job.settings["models"].values()}
     data = job.inputs["data"]
-    return max(
-        analysis_memory_mb(config, data, threads, structure, learning) for structure in structures
-    )
+    return max(analysis_memory_mb(config, data, threads, own, learning) for own in structures)
 
 
 def _stage(kind: str, file: str, threads: Callable[..., int] = one_thread) -> Stage:
@@ -233,12 +231,8 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
                 whole, results = whole | {"draws": draw.output}, [*results, draw]
             results.append(FINAL.job(whole, settings_of(settings, "quick"), analysis=name))
         yield from results
-        outputs = [job.output for job in results]
-        inputs = {
-            "data": read.output,
-            "tables": list(read.outputs.values())[1:],
-            "results": outputs,
-        }
+        inputs = {"data": read.output, "tables": list(read.outputs.values())[1:]}
+        inputs["results"] = [job.output for job in results]
         yield REPORT.job(inputs, settings, analysis=name)
 
 
@@ -247,5 +241,5 @@ ANALYSIS = Study(
     check,
     jobs,
     costs="gpmcflow.analysis.costs:COSTS",
-    answers="gpmcflow.analysis.answers:answers",
+    answers="gpmcflow.analysis.page.page:answers",
 )

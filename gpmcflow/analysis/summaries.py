@@ -12,22 +12,16 @@ import pandas as pd
 import xarray as xr
 from scipy.spatial import cKDTree
 
+from gpmcflow.analysis import effects
 from gpmcflow.analysis.areas import are_told_apart, area_summary, area_sweep
-from gpmcflow.analysis.classes import ClassPredictor, class_predictions
 from gpmcflow.analysis.data import Data, Rows
-from gpmcflow.analysis.effects import (
-    CodedInputs,
-    Sweep,
-    average_level,
-    average_shift,
-    from_link,
-    on_link,
-    place_sweep,
-    sampled_averages,
-    sweeps,
-    typical_of,
+from gpmcflow.analysis.grades import (
+    ClassPredictor,
+    average_grades,
+    class_predictions,
+    response_eta,
+    with_response,
 )
-from gpmcflow.analysis.grades import average_grades, response_eta, with_response
 from gpmcflow.analysis.interactions import Pairs
 from gpmcflow.analysis.models import one_function
 from gpmcflow.analysis.survival_curves import average_survival, times_of
@@ -53,14 +47,9 @@ LARGEST_COUNT = 6  # counts whose probabilities are kept; those above are one cl
 MAP_POINTS = 41  # of the grid along the longer side of a map
 AVERAGED_POINTS, MAP_ROWS = 31, 16  # and learning rows, where other columns are averaged over
 N_MAPS = 40  # settings of the hyperparameters that such a map is drawn from
-NORMAL_95 = (
-    1.96  # standard deviations of half a 95 % interval: draws of neighbours differ by chance
-)
+NORMAL_95 = 1.96  # sd of half a 95 % interval: draws of neighbours differ by chance
 MAP_BLOCK = 160  # rows of places drawn jointly
-FAR, LEAST_FAR = (
-    3.0,
-    0.08,
-)  # usual distances of neighbours, shares of a map: beyond, it is left empty
+FAR, LEAST_FAR = 3.0, 0.08  # distances of neighbours, shares of a map: beyond, it is empty
 CURVE_POINTS, CURVE_ROWS = 101, 300  # places of a curve: evenly spread, and of learning rows
 HALF = 0.5  # correlation at which similarity has faded: how far it reaches
 N_DISTANCES = 400
@@ -71,10 +60,12 @@ class Places:
     """Inputs at which the response is predicted one by one: rows of files, and a map or a curve."""
 
     data: Data
-    swept: Sequence[Sweep]
+    swept: Sequence[effects.Sweep]
     grid: pd.DataFrame | None  #: inputs of a map or a curve
-    cells: Sweep | None = None  #: places of a map in some rows, where there are other columns
-    areas: Sweep | None = None  #: areas of a map or a graph
+    cells: effects.Sweep | None = (
+        None  #: places of a map in some rows, where there are other columns
+    )
+    areas: effects.Sweep | None = None  #: areas of a map or a graph
 
     @classmethod
     def of(
@@ -84,36 +75,27 @@ class Places:
 
         A column with a season, `season_of` a model, is looked at in parts of its cycles.
         """
-        return cls._of(data, rng, season).with_areas()
-
-    @classmethod
-    def _of(cls, data: Data, rng: np.random.Generator, season: dict[str, Any] | None) -> Places:
         coordinates = list(data.encoding.coordinates)
         columns = [column for column in data.encoding.explaining if column not in coordinates]
-        kept = sweeps(data, rng, season)
-        grouped = bool(data.encoding.groups)
+        kept, grid, cells = effects.sweeps(data, rng, season), None, None
+        grouped, X = bool(data.encoding.groups), data.learning.X
         if coordinates and (columns or grouped):
-            X = data.learning.X
             rows = np.sort(rng.choice(len(X), min(MAP_ROWS, len(X)), replace=False))
             places = _map_inputs(data, coordinates, AVERAGED_POINTS)
-            return cls(data, kept, None, place_sweep(data, X.iloc[rows], places.to_numpy()))
-        if coordinates:
+            cells = effects.place_sweep(data, X.iloc[rows], places.to_numpy())
+        elif coordinates:
             known = {name: 0.0 for name in data.encoding.names if name not in coordinates}
-            grid = _map_inputs(data, coordinates, MAP_POINTS).assign(**known)
-            return cls(data, kept, grid[data.encoding.names])
-        if len(columns) != 1 or grouped or data.encoding.code(columns[0]).kind == "category":
-            return cls(data, kept, None)
-        line = pd.DataFrame({columns[0]: _line(data, columns[0])})
-        marks = dict.fromkeys(data.encoding.names[1:], 0.0)  # of missing cells
-        return cls(data, kept, line.assign(**marks))
+            grid = _map_inputs(data, coordinates, MAP_POINTS).assign(**known)[data.encoding.names]
+        elif (
+            len(columns) == 1 and not grouped and data.encoding.code(columns[0]).kind != "category"
+        ):
+            marks = dict.fromkeys(data.encoding.names[1:], 0.0)  # of missing cells
+            grid = pd.DataFrame({columns[0]: _line(data, columns[0])}).assign(**marks)
+        return cls(data, kept, grid, cells, area_sweep(data))
 
     def scored(self, alone: bool) -> Places:
         """With ``alone`` the held-out rows and no other place."""
         return Places(self.data._replace(new=None), (), None) if alone else self
-
-    def with_areas(self) -> Places:
-        """With the areas of a map or a graph, if there is one."""
-        return replace(self, areas=area_sweep(self.data))
 
     @property
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -151,31 +133,23 @@ def describe(
     natural units.
     ``n_predictors`` settings of the hyperparameters share `N_AVERAGES` draws, at most `N_EFFECTS` of them.
     """
-    data, kind = places.data, places.data.target.kind
-    every = max(1, n_predictors // N_EFFECTS)
-    drawn = range(0, n_predictors, every)
+    data, kind, linear = places.data, places.data.target.kind, places.data.target.own.by_latents
+    drawn = range(0, n_predictors, max(1, n_predictors // N_EFFECTS))
     n_each = max(1, N_AVERAGES // len(drawn))
     shifted = set(drawn[:: max(1, len(drawn) // N_SHIFTS)])
+    mapped = set(drawn[:: max(1, len(drawn) // N_MAPS)])
     parts: dict[str, list[Conditional]] = {name: [] for name in places.tables}
-    averages: list[list[np.ndarray]] = [[] for _ in places.swept]
-    shifts: list[list[np.ndarray]] = [[] for _ in places.swept]
-    some = places.cells or places.areas
-    mapped = set(drawn[:: max(1, len(drawn) // N_MAPS)]) if some else set()
-    maps: list[np.ndarray] = []
-    by_area: list[np.ndarray] = []
-    levels: list[np.ndarray] = []
+    averages, shifts, longer, grades = ([[] for _ in places.swept] for _ in range(4))  # type: tuple[list[list], ...]
+    maps, by_area, levels, fitted = ([] for _ in range(4))  # type: tuple[list[np.ndarray], ...]
     coded: dict[str, np.ndarray] = {}
     pairs: Pairs | None = None
-    fitted: list[np.ndarray] = []
-    longer: list[list[np.ndarray]] = [[] for _ in places.swept] if kind == "survival" else []
-    grades: list[list[np.ndarray]] = [[] for _ in places.swept] if data.target.own.leveled else []
-    times = times_of(data) if longer else np.empty(0)
+    times = times_of(data) if kind == "survival" else np.empty(0)
     for k, predictor in enumerate(predictors):
         if k == 0:
             model = predictor.model
             coded = {name: model.new_inputs(X, "new") for name, X in places.tables.items()}
-            swept = CodedInputs(model, places.swept)
-            joint = CodedInputs(model, places.swept, joint=True)
+            swept = effects.CodedInputs(model, places.swept)
+            joint = effects.CodedInputs(model, places.swept, joint=True)
             learnt = model.new_inputs(data.learning.X, "new") if _may_repeat(places) else None
             blocks = [
                 (part, model.new_inputs(part.inputs, "new")) for part in _blocks(places.cells)
@@ -183,39 +157,37 @@ def describe(
             areas = places.areas and model.new_inputs(places.areas.inputs, "new")
         for name, X in coded.items():
             parts[name].append(predictor.moments(X))
-        if learnt is not None and k in shifted:
+        if k not in drawn:
+            continue
+        own = as_reported(predictor, data)
+        if len(places.swept) > 1:
+            pairs = pairs or Pairs(own, model, places.swept, data, linear=linear)
+            pairs.draw(own, n_each)
+        for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
+            draws.append(effects.sampled_averages(own, sweep, X, rng, n_each, linear=linear))
+        if k in shifted and learnt is not None:
             fitted.append(predictor.moments(learnt).mean.mean(0))
-        if longer and k in shifted:
-            for shares, sweep, X in zip(longer, places.swept, joint, strict=True):
-                natural = times / data.target.scale
-                shares.append(average_survival(predictor, X, len(sweep.values), natural))
-        if grades and k in shifted:
-            for probabilities, sweep, X in zip(grades, places.swept, swept, strict=True):
-                probabilities.append(average_grades(predictor, X, len(sweep.values)))
-        if k in drawn:
-            linear = data.target.own.by_latents
-            own = as_reported(predictor, data)
-            if len(places.swept) > 1:
-                pairs = (
-                    Pairs(own, model, places.swept, data, linear=linear) if pairs is None else pairs
-                )
-                pairs.draw(own, n_each)
-            for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
-                draws.append(sampled_averages(own, sweep, X, rng, n_each, linear=linear))
-            if k in shifted:
-                for moved, sweep, X in zip(shifts, places.swept, swept, strict=True):
-                    moved.append(average_shift(own, sweep, X, linear=linear))
-            if k in mapped:
-                n = max(1, N_AVERAGES // len(mapped))
-            if k in mapped and places.areas:
-                by_area.append(sampled_averages(own, places.areas, areas, rng, n, linear=linear))
-            if k in mapped and places.cells:
-                of_blocks = [
-                    sampled_averages(own, sweep, X, rng, n, linear=linear) for sweep, X in blocks
-                ]
-                maps.append(on_link(np.concatenate(of_blocks, axis=1), kind))
-                of_blocks = [average_level(own, sweep, X, linear=linear) for sweep, X in blocks]
-                levels.append(np.concatenate(of_blocks))
+        of_all = zip(places.swept, swept, joint, strict=True) if k in shifted else ()
+        for at, (sweep, X, some) in enumerate(of_all):
+            shifts[at].append(effects.average_shift(own, sweep, X, linear=linear))
+            g = len(sweep.values)
+            if kind == "survival":
+                longer[at].append(average_survival(predictor, some, g, times / data.target.scale))
+            if data.target.own.leveled:
+                grades[at].append(average_grades(predictor, X, g))
+        n = max(1, N_AVERAGES // len(mapped))
+        if k in mapped and places.areas:
+            by_area.append(
+                effects.sampled_averages(own, places.areas, areas, rng, n, linear=linear)
+            )
+        if k in mapped and places.cells:
+            of_blocks = [
+                effects.sampled_averages(own, sweep, X, rng, n, linear=linear)
+                for sweep, X in blocks
+            ]
+            maps.append(effects.on_link(np.concatenate(of_blocks, axis=1), kind))
+            of_blocks = [effects.average_level(own, sweep, X, linear=linear) for sweep, X in blocks]
+            levels.append(np.concatenate(of_blocks))
     groups = {}
     for name, own in parts.items():
         rows = {"held_out": data.held_out, "new": data.new}.get(name)
@@ -223,34 +195,37 @@ def describe(
         eta = mixture([_plain(part) for part in own], **units)
         groups[name] = predictions_of(eta, rows, data)
     for draws, moved, sweep in zip(averages, shifts, places.swept, strict=True):
-        over_all = on_link(np.concatenate(draws), kind) + np.mean(moved, axis=0)
-        values = _natural(data, from_link(over_all, kind))
-        groups[f"effects/{sweep.column.replace('/', '_')}"] = xr.Dataset(
-            {"average": (("sample", "value"), values)}
-        )
+        over_all = effects.on_link(np.concatenate(draws), kind) + np.mean(moved, axis=0)
+        average = ("sample", "value"), data.natural(effects.from_link(over_all, kind))
+        groups[f"effects/{sweep.key}"] = xr.Dataset({"average": average})
     groups |= dict(pairs.groups(data)) if pairs else {}
-    for probabilities, sweep in zip(grades, places.swept, strict=bool(grades)):
-        mean = ("grade", "value"), np.mean(probabilities, axis=0)
-        groups[f"grades/{sweep.column.replace('/', '_')}"] = xr.Dataset(
-            {"probability": mean}, {"grade": list(data.target.levels)}
-        )
-    for shares, sweep in zip(longer, places.swept, strict=bool(longer)):
-        groups[f"survival/{sweep.column.replace('/', '_')}"] = xr.Dataset(
-            {"longer": (("time", "value"), np.mean(shares, axis=0))}, {"time": times}
-        )
+    for own, sweep in zip(grades, places.swept, strict=True):
+        if own:
+            mean, coords = (
+                (("grade", "value"), np.mean(own, axis=0)),
+                {"grade": list(data.target.levels)},
+            )
+            groups[f"grades/{sweep.key}"] = xr.Dataset({"probability": mean}, coords)
+    for own, sweep in zip(longer, places.swept, strict=True):
+        if own:
+            mean = ("time", "value"), np.mean(own, axis=0)
+            groups[f"survival/{sweep.key}"] = xr.Dataset({"longer": mean}, {"time": times})
     if fitted:
-        mean = _natural(data, from_link(np.mean(fitted, axis=0), kind))
+        mean = data.natural(effects.from_link(np.mean(fitted, axis=0), kind))
         unit = data.learning.unit
         groups["fitted"] = xr.Dataset({"mean": ("case", mean if unit is None else mean * unit)})
     if by_area and places.areas:
-        values = _natural(data, np.concatenate(by_area))
+        values = data.natural(np.concatenate(by_area))
         if are_told_apart(values):
             groups["areas"] = area_summary(values, data, places.areas.column)
     if maps:
         level, sd = np.mean(levels, axis=0), np.concatenate(maps).std(0)
         ends = {"mean": level, "low": level - NORMAL_95 * sd, "high": level + NORMAL_95 * sd}
         groups["map"] = xr.Dataset(
-            {name: ("case", _natural(data, from_link(end, kind))) for name, end in ends.items()}
+            {
+                name: ("case", data.natural(effects.from_link(end, kind)))
+                for name, end in ends.items()
+            }
         )
     return xr.DataTree.from_dict(groups)
 
@@ -262,7 +237,7 @@ def _may_repeat(places: Places) -> bool:
     return timed and data.target.kind in ("real", "positive", "counts")
 
 
-def _blocks(cells: Sweep | None) -> list[Sweep]:
+def _blocks(cells: effects.Sweep | None) -> list[effects.Sweep]:
     """Places of a map, some at a time."""
     if cells is None:
         return []
@@ -290,11 +265,6 @@ def _without_units(likelihood: Likelihood) -> Likelihood:
 
 def _plain(part: Conditional) -> Conditional:
     return part._replace(likelihoods=[_without_units(own) for own in part.likelihoods])
-
-
-def _natural(data: Data, values: np.ndarray) -> np.ndarray:
-    target = data.target
-    return values * target.scale + target.shift
 
 
 def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Dataset:
@@ -330,7 +300,7 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
         table["grade_probability"] = (("grade", "new_case"), eta.class_probabilities())
         table = table.assign_coords(grade=list(target.levels))
     for name in ("response_mean", "response_quantile"):
-        table[name] = table[name] * target.scale + target.shift
+        table[name] = data.natural(table[name])
     table["response_sd"] = table["response_sd"] * target.scale
     if rows is not None and rows.y is not None:
         density = log_predictive_density(_observed(eta, rows.constants(kind)), rows.y)
@@ -348,7 +318,7 @@ def _observed(eta: Conditional, constants: dict[str, np.ndarray]) -> Conditional
 def expected_quantiles(eta: Conditional, levels: Sequence[float]) -> np.ndarray:
     """Quantiles of E[y | eta], or of a time's median, under a log link (level, m), as eta and the
     likelihood's parameters vary."""
-    at_zero = [float(typical_of(own, np.zeros(1))[0]) for own in eta.likelihoods]
+    at_zero = [float(effects.typical_of(own, np.zeros(1))[0]) for own in eta.likelihoods]
     shifted = eta._replace(mean=eta.mean + np.log(at_zero)[:, None])
     return np.exp(shifted.quantiles(levels))
 

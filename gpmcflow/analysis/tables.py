@@ -13,7 +13,7 @@ from scipy.special import expit
 from gpmcflow.analysis.convergence import parameters
 from gpmcflow.analysis.data import Data, beside_predictions
 from gpmcflow.analysis.effects import Effect, Sweep, effect
-from gpmcflow.analysis.grades import bands, probabilities
+from gpmcflow.analysis.grades import probabilities
 from gpmcflow.analysis.models import units_of_parameters
 from gpmcflow.analysis.scores import Results, left_out_probability, typical_response
 from gpmcflow.contrasts.hyperparameters import COLUMNS, prior_and_posterior
@@ -81,7 +81,7 @@ def effects_of(
     """The effect of each column, those that change the response most first."""
     summaries = {}
     for sweep in swept:
-        averages = shown[f"effects/{sweep.column.replace('/', '_')}/average"].values
+        averages = shown[f"effects/{sweep.key}/average"].values
         summaries[sweep.column] = (sweep, effect(sweep, averages, kind))
     return by_size(summaries, kind)
 
@@ -116,20 +116,8 @@ def relevance(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.Dat
     """The change that goes with each column, over its usual range or between levels."""
     rows = []
     for column, (sweep, of_column) in effects.items():
-        first, last = of_column.places
-        change, low, high = of_column.change
-        rows.append(
-            {
-                "column": column,
-                "kind": sweep.kind,
-                "low": value_text(data, column, sweep.values[first]),
-                "high": value_text(data, column, sweep.values[last]),
-                "change": change,
-                "change_low": low,
-                "change_high": high,
-                "chance": of_column.chance,
-            }
-        )
+        ends = (value_text(data, column, sweep.values[place]) for place in of_column.places)
+        rows.append((column, sweep.kind, *ends, *of_column.change, of_column.chance))
     names = ["column", "kind", "low", "high", "change", "change_low", "change_high", "chance"]
     return pd.DataFrame(rows, columns=names)
 
@@ -149,9 +137,15 @@ def grade_bands(
     shown: xr.DataTree, effects: Mapping[str, tuple[Sweep, Effect]], data: Data
 ) -> pd.DataFrame:
     """Probability of each grade at each value of the columns that matter most."""
-    columns = of_columns(effects)[:N_CURVES]
-    texts = {c: [value_text(data, c, value) for value in effects[c][0].values] for c in columns}
-    return bands(shown, texts, data.target.levels)
+    parts = []
+    for column in of_columns(effects)[:N_CURVES]:
+        values = [value_text(data, column, value) for value in effects[column][0].values]
+        found = shown[f"grades/{effects[column][0].key}/probability"].values
+        for grade, row in zip(data.target.levels, found, strict=True):
+            own = {"column": column, "value": values, "grade": grade, "probability": row}
+            parts.append(pd.DataFrame(own))
+    names = ["column", "value", "grade", "probability"]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=names)
 
 
 def rug(columns: list[str], data: Data) -> pd.DataFrame:
@@ -195,24 +189,23 @@ def map_average(table: pd.DataFrame, points: pd.DataFrame) -> float:
     return float(table["mean"].to_numpy()[nearest].mean())
 
 
-def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.DataFrame]:
+def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> dict[str, pd.DataFrame]:
     """A map (x, y, mean, low, high, factor) or a curve (value, mean, low, high, predictive limits)."""
     group, kind = shown["grid"].to_dataset(), data.target.kind
-    quantiles = {
-        name: group["response_quantile"].sel(quantile=q).values for q, name in LEVELS.items()
-    }
-    latent = {name: group["latent_quantile"].sel(quantile=q).values for q, name in LEVELS.items()}
-    target = data.target
+
+    def ends_of(name: str) -> list[np.ndarray]:
+        return [group[name].sel(quantile=q).values for q in (0.025, 0.975)]
+
+    low, high = ends_of("response_quantile")
+    predictive = {"predictive_low": low, "predictive_high": high}
     if kind == "counts":
-        low, high = (group["rate_quantile"].sel(quantile=q).values for q in (0.025, 0.975))
+        low, high = ends_of("rate_quantile")
     elif kind in ("binomial", "share"):
-        low, high = expit(latent["q025"]), expit(latent["q975"])
+        low, high = map(expit, ends_of("latent_quantile"))
     elif data.target.own.scaling == "geometric":
-        low, high = (group["level_quantile"].sel(quantile=q).values for q in (0.025, 0.975))
+        low, high = ends_of("level_quantile")
     elif kind == "real":
-        low, high = (latent[q] * target.scale + target.shift for q in ("q025", "q975"))
-    else:
-        low, high = quantiles["q025"], quantiles["q975"]
+        low, high = map(data.natural, ends_of("latent_quantile"))
     mean = typical_response(group)  # which may lie outside its own quantiles
     if kind == "survival":
         mean = group["level_quantile"].sel(quantile=0.5).values
@@ -220,15 +213,14 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> tuple[str, pd.
     coordinates = list(data.encoding.coordinates)
     if coordinates:
         places = [data.encoding.natural(name, inputs[name].to_numpy()) for name in coordinates]
-        return "map", _map(dict(zip("xy", places, strict=True)), limits, kind)
+        return {"map": _map(dict(zip("xy", places, strict=True)), limits, kind)}
     name = inputs.columns[0]
     value: np.ndarray | list[str] = data.encoding.natural(name, inputs[name].to_numpy())
     if data.encoding.code(name).kind == "date":
         value = [value_text(data, name, day) for day in value]
-    predictive = {"predictive_low": quantiles["q025"], "predictive_high": quantiles["q975"]}
     if kind == "binomial":  # a share of how many is not said
         predictive = dict.fromkeys(predictive, np.nan)
-    return "curve", pd.DataFrame({"value": value, **limits, **predictive})
+    return {"curve": pd.DataFrame({"value": value, **limits, **predictive})}
 
 
 def points(data: Data) -> pd.DataFrame:

@@ -15,16 +15,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from gpmcflow.analysis import effects
 from gpmcflow.analysis.data import Data
-from gpmcflow.analysis.effects import (
-    CLEAR_CHANCE,
-    FEW_VALUES,
-    N_JOINT,
-    Sweep,
-    effect,
-    on_link,
-    sampled_averages,
-)
 from gpmcflow.analysis.summaries import Places, as_reported
 from gpmcflow.data.codes import NumberCode
 
@@ -48,9 +40,9 @@ def with_together(
     kind, linear = data.target.kind, data.target.own.by_latents
     unclear = []
     for sweep in places.swept:
-        averages = tree[f"effects/{sweep.column.replace('/', '_')}/average"].values
-        chance = effect(sweep, averages, kind).chance
-        if sweep.kind != "place" and chance * len(places.swept) >= CLEAR_CHANCE:
+        averages = tree[f"effects/{sweep.key}/average"].values
+        chance = effects.effect(sweep, averages, kind).chance
+        if sweep.kind != "place" and chance * len(places.swept) >= effects.CLEAR_CHANCE:
             unclear.append(sweep.column)
     sets = sets_of(data, unclear)
     if not sets:
@@ -65,9 +57,9 @@ def with_together(
         coded = coded or [predictor.model.new_inputs(sweep.inputs, "new") for sweep in swept]
         own, n = as_reported(predictor, data), max(1, N_DRAWS // len(drawn))
         for kept, sweep, X in zip(draws, swept, coded, strict=True):
-            kept.append(sampled_averages(own, sweep, X, rng, n, linear=linear))
+            kept.append(effects.sampled_averages(own, sweep, X, rng, n, linear=linear))
     for k, (kept, sweep, (columns, alike)) in enumerate(zip(draws, swept, sets, strict=True)):
-        values = np.concatenate(kept) * data.target.scale + data.target.shift
+        values = data.natural(np.concatenate(kept))
         about = {"columns": json.dumps(columns), "alike": int(alike), "usual": sweep.usual}
         found = xr.Dataset({"average": (("sample", "value"), values)}, attrs=about)
         at = np.array(sweep.values).reshape(len(values[0]), -1)
@@ -106,7 +98,7 @@ def association(data: Data, first: str, second: str) -> float:
     return float(np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)[0] ** 2)
 
 
-def line(data: Data, columns: Sequence[str], rng: np.random.Generator) -> Sweep:
+def line(data: Data, columns: Sequence[str], rng: np.random.Generator) -> effects.Sweep:
     """Columns that go with each other set to their means along what they have in common, in other rows.
 
     That is the first principal component of their inputs; rows in its order are taken in `N_STEPS` steps.
@@ -114,7 +106,9 @@ def line(data: Data, columns: Sequence[str], rng: np.random.Generator) -> Sweep:
     """
     X, encoding = data.learning.X, data.encoding
     alone = set(columns) == set(encoding.explaining) and not encoding.groups
-    rows = X.iloc[np.sort(rng.choice(len(X), 1 if alone else min(N_JOINT, len(X)), replace=False))]
+    rows = X.iloc[
+        np.sort(rng.choice(len(X), 1 if alone else min(effects.N_JOINT, len(X)), replace=False))
+    ]
     names = [name for column in columns for name in _inputs(data, column)]
     own = X[names].to_numpy(float)
     own = own - own.mean(0)
@@ -134,10 +128,10 @@ def line(data: Data, columns: Sequence[str], rng: np.random.Generator) -> Sweep:
         settings.append(setting)
     values = tuple(float(score[step].mean()) for step in steps)
     usual = (1, len(steps) - 2) if len(steps) >= 10 else (0, len(steps) - 1)
-    return Sweep(", ".join(columns), "number", values, usual, rows, tuple(settings))
+    return effects.Sweep(", ".join(columns), "number", values, usual, rows, tuple(settings))
 
 
-def each(data: Data, columns: Sequence[str], rng: np.random.Generator) -> Sweep:
+def each(data: Data, columns: Sequence[str], rng: np.random.Generator) -> effects.Sweep:
     """Each of some columns set to some values, one column after another, over the same rows.
 
     The values are (place of the column, share of the rows): levels, few numbers as they are, or quantiles.
@@ -148,14 +142,14 @@ def each(data: Data, columns: Sequence[str], rng: np.random.Generator) -> Sweep:
     for place, column in enumerate(columns):
         names = _inputs(data, column)
         found = X[names].value_counts(normalize=True)
-        if len(names) == 1 and len(found) > FEW_VALUES:
-            parts = np.array_split(np.sort(X[column].to_numpy()), FEW_VALUES)
+        if len(names) == 1 and len(found) > effects.FEW_VALUES:
+            parts = np.array_split(np.sort(X[column].to_numpy()), effects.FEW_VALUES)
             found = pd.Series({(float(np.median(part)),): len(part) / len(X) for part in parts})
         for cells, share in found.items():
             known = dict.fromkeys(encoding.inputs_of(column), 0.0)
             settings.append(known | dict(zip(names, cells, strict=True)))
             values.append((place, share))
-    return Sweep(", ".join(columns), "each", tuple(values), (0, 0), rows, tuple(settings))
+    return effects.Sweep(", ".join(columns), "each", tuple(values), (0, 0), rows, tuple(settings))
 
 
 def _inputs(data: Data, column: str) -> list[str]:
@@ -194,10 +188,10 @@ def together_table(answer: xr.DataTree, kind: str) -> pd.DataFrame:
         columns, alike = group.attrs["columns"], int(group.attrs["alike"])
         if alike:
             usual = tuple(int(end) for end in group.attrs["usual"])
-            sweep = Sweep(columns, "number", tuple(at[:, 0]), usual, pd.DataFrame())
-            found = effect(sweep, averages, kind)
+            sweep = effects.Sweep(columns, "number", tuple(at[:, 0]), usual, pd.DataFrame())
+            found = effects.effect(sweep, averages, kind)
             rows.append((columns, alike, *found.change, found.chance))
         else:
-            chance = spread_chance(on_link(averages, kind), at)
+            chance = spread_chance(effects.on_link(averages, kind), at)
             rows.append((columns, alike, np.nan, np.nan, np.nan, chance))
     return pd.DataFrame(rows, columns=list(_COLUMNS))

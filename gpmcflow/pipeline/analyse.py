@@ -88,7 +88,7 @@ class AnalysisFolder:
     def _of_response(self, table: str) -> pd.DataFrame:
         """A table, and what it is of in its attributes."""
         frame, page = read_csv(self.folder / f"{table}.csv"), Analysis(self.info, {})
-        frame.attrs = {"long_name": page.response, "kind": page.kind, "share": page.shares}
+        frame.attrs = {"long_name": page.response, "kind": page.kind, "share": page.own.shares}
         frame.attrs["names"] = list(self.info["coordinates"])
         return frame
 

@@ -12,15 +12,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import xarray as xr
+from markupsafe import Markup
+from matplotlib.axes import Axes
 
 import gpmcflow
 from gpmcflow.analysis import fitting
 from gpmcflow.analysis.data import Data, data_of_table
 from gpmcflow.analysis.models import build_model
-from gpmcflow.analysis.page.certificate import certificate_page
-from gpmcflow.analysis.page.words import duration, series
+from gpmcflow.analysis.page import html, words
+from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page.page import rendered
 from gpmcflow.analysis.reading import prepare
-from gpmcflow.certificate.certificate import Certificate, certified
+from gpmcflow.certificate.certificate import Certificate, certified, verdict
 from gpmcflow.certificate.fits import QUIET, Fit
 from gpmcflow.data.target import Target
 from gpmcflow.errors import InputError, unknown_name
@@ -31,6 +34,7 @@ from gpmcflow.jobs.job_errors import STATE
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.monitor.state_folders import find_runs
 from gpmcflow.pipeline.run import checked_with_files
+from gpmcflow.plot import style
 from gpmcflow.storage import write_csv, write_result_text
 from gpmcflow.storage.checksums import read_sha256
 from gpmcflow.storage.input_files import user_path
@@ -125,8 +129,8 @@ def certify(
 
 def _data(config: Mapping, name: str, folder: Path) -> Data:
     where = f"analyses.{name}.data"
-    table = prepare(name, config["analyses"][name], folder, config["seed"], where)
-    return data_of_table(table).whole()
+    prepared = prepare(name, config["analyses"][name], folder, config["seed"], where)
+    return data_of_table(prepared).whole()
 
 
 def _stated(settings: Mapping, models: Sequence[str], where: str) -> list[str]:
@@ -171,12 +175,12 @@ def _forecast(own: Sequence[Certified], n: int, cores: int, pool: Any) -> Iterat
         left += missing
         seconds += missing * float(np.median(first["seconds"]))
     what = f"{n} data sets for each of {len(own)} models" if len(own) > 1 else f"{n} data sets"
-    head = f"{what} ({series([one.name for one in own])})"
+    head = f"{what} ({words.series([one.name for one in own])})"
     if not left:
         yield f"{head}: nothing is left to fit"
         return
     at = f"{cores} core{'s' * (cores > 1)}"
-    time = f"about {duration(seconds / min(cores, left))} on {at}"
+    time = f"about {words.duration(seconds / min(cores, left))} on {at}"
     there = f"{n * len(own) - left} of them finished"
     yield f"{head}, {there}: {time}; Ctrl-C is safe, the same command goes on from there"
 
@@ -224,3 +228,137 @@ def _write(
     write_csv(frame, place / "certificate.csv")
     write_result_text(page, place / "certificate.html")
     return [place / "certificate.html", place / "certificate.csv"]
+
+
+# The page of a certificate: how often fits of simulated data held the truth, model by model.
+
+CAPTION = (
+    "For each quantity, in its band: the share of data sets in which the truth has at most this rank among "
+    "the draws, less the share expected of a right fit. Of right fits, at most 5 % of certificates leave any "
+    "of their bands."
+)
+
+
+def certificate_page(
+    certificates: Mapping[str, Certificate], info: Mapping[str, Any], version: str
+) -> str:
+    """HTML of the page, from the certificate of each model and what they were made of.
+
+    ``info`` has csv, n_rows, n (data sets), around and fit in words, command, and ``made_of``, pairs of a
+    thing and its digest. The same certificates give the same text.
+    """
+    every = certificates.values()
+    title = "The fits find the truth"
+    if not all(c.passed for c in every):
+        title = "Some fits are wrong" if any(c.failed for c in every) else "Some fits failed"
+    file_line = " · ".join(
+        [info["csv"], words.rows(info["n_rows"]), f"{info['n']} data sets for each model"]
+    )
+    return rendered(
+        title,
+        file_line,
+        [_answer(certificates), *_models(certificates), _how(info)],
+        version,
+    )
+
+
+def _answer(certificates: Mapping[str, Certificate]) -> html.Section:
+    parts = []
+    for name, certificate in certificates.items():
+        n = certificate.n_fitted
+        if not n:
+            parts.append(
+                html.paragraph(
+                    Markup("No data set of {} was fitted.").format(html.italic(name)), kind="answer"
+                )
+            )
+            continue
+        coverage = certificate.results["coverage"].sel(level=0.95)
+        held = html.bold(words.percent(float(coverage.mean())))
+        text = Markup(
+            "Of {} data sets like yours, the 95 % intervals of {} held the truth in {}."
+        ).format(n, html.italic(name), held)
+        parts.append(html.paragraph(text, certificate.judgement, kind="answer"))
+    return html.section("answer", "Are the fits right?", *parts)
+
+
+def _models(certificates: Mapping[str, Certificate]) -> Iterator[html.Section]:
+    for number, (name, certificate) in enumerate(certificates.items()):
+        key, results = f"model-{number}", certificate.results
+        body = [*(html.paragraph(text) for text in certificate.notes), _table(certificate.table())]
+        if "ecdf_difference" in results:
+            panels = [
+                _panel(f"{key}-{k}", results.sel(quantity=quantity))
+                for k, quantity in enumerate(results["quantity"].values)
+            ]
+            body.append(html.figure(panels, CAPTION))
+        yield html.section(key, name, *body)
+
+
+def _table(frame: pd.DataFrame) -> Markup:
+    held = "50 % interval held #", "95 % interval held #"
+    heads = html.heads("quantity", *held, "p of ranks #~", "p of coverage #~", "verdict")
+    rows = [
+        [
+            row["quantity"],
+            words.percent(row["held_50"]),
+            words.percent(row["held_95"]),
+            words.number(row["p_ranks"], 2),
+            words.number(row["p_coverage"], 2),
+            row["verdict"],
+        ]
+        for _, row in frame.iterrows()
+    ]
+    return html.table(heads, rows)
+
+
+def _panel(key: str, quantity: xr.Dataset) -> Markup:
+    name, passed = str(quantity["quantity"].values), bool(quantity["passed"])
+    caption = f"Ranks of {name}, {'inside' if passed else 'outside'} their band."
+    return drawn(key, caption, style.Frame(190, 52, 26, 14, 40), _ranks, quantity, name, passed)
+
+
+def _ranks(axes: Axes, quantity: xr.Dataset, name: str, passed: bool) -> None:
+    """The empirical distribution of ranks less the uniform one, in its band."""
+    share = quantity["share"].values
+    low, high = quantity["band_low"].values, quantity["band_high"].values
+    axes.fill_between(_closed(share, 1.0), _closed(low), _closed(high), color=style.STEPS[1], lw=0)
+    axes.axhline(0.0, color=style.MUTED, linewidth=1, linestyle=style.DASHES)
+    colour = style.ACCENT if passed else style.INK
+    difference = _closed(quantity["ecdf_difference"].values)
+    axes.plot(_closed(share, 1.0), difference, color=colour, linewidth=1.8)
+    axes.set_xlim(0.0, 1.0)
+    style.few_ticks(axes, x=5, y=5)
+    style.percent_axis(axes.xaxis)
+    style.percent_axis(axes.yaxis)
+    style.top_left(axes, name if passed else f"{name}: {verdict(quantity)}")
+    axes.set_xlabel("rank of the truth, as a share of the draws")
+
+
+def _closed(values: np.ndarray, last: float = 0.0) -> np.ndarray:
+    """With both ends, where a distribution function is 0 and 1."""
+    return np.concatenate([[0.0], values, [last]])
+
+
+def _how(info: Mapping[str, Any]) -> html.Section:
+    drawn_from = Markup(
+        "Hyperparameters and the function are drawn {}, and outcomes simulated at the inputs of your {}."
+    ).format(info["around"], words.rows(info["n_rows"]))
+    text = html.paragraph(
+        drawn_from,
+        Markup("Each data set is fitted {}.").format(info["fit"]),
+        "The truth is ranked among nearly independent draws, as many as are effective, from 20 to 99; at "
+        "most 400 evenly spaced draws of a fit are looked at. Ties are broken at random.",
+        "Ranks of a right fit are uniform, and its intervals hold the truth as often as they say.",
+        "Too narrow: the truth lies too often in the tails. Too low, too high: the draws lie to one side "
+        "of it.",
+    )
+    again = Markup(
+        "Again, or with more data sets, which go on from these: {}. The table: {}."
+    ).format(html.code(info["command"]), html.link("certificate.csv"))
+    rows: Sequence[tuple[str, str]] = info["made_of"]
+    hashes = html.folded(
+        "Made of",
+        html.table(html.heads("what", "SHA-256 or version"), [[*row] for row in rows]),
+    )
+    return html.section("how", "How was this made?", text, html.quiet(again), hashes)

@@ -8,8 +8,7 @@ import re
 import pandas as pd
 import pytest
 
-from gpmcflow.analysis.answers import answers
-from gpmcflow.analysis.page import answer_of, build_page
+from gpmcflow.analysis.page import answer_of, answers, build_page
 from gpmcflow.errors import InputError, StorageError
 
 from .reading import edit, section_of

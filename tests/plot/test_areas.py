@@ -9,7 +9,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from gpmcflow.plot.areas import area_frame, draw_areas, paths_of
+from gpmcflow.plot.maps import area_frame, draw_areas, paths_of
 from gpmcflow.plot.style import SETTINGS, WIDTH, new_axes
 
 

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import gpmcflow as gp
-from gpmcflow.samplers.results import warn
+from gpmcflow.samplers.sampling import warn
 
 
 def tree_of(lp, n_failed=0):

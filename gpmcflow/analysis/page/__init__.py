@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from gpmcflow.analysis.page.page import answer_of, build_page, page_style
+from gpmcflow.analysis.page.page import answer_of, answers, build_page, page_style
 
-__all__ = ["answer_of", "build_page", "page_style"]
+__all__ = ["answer_of", "answers", "build_page", "page_style"]

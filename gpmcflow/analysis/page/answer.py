@@ -7,23 +7,11 @@ import math
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.area_map import areas_answer
+from gpmcflow.analysis.page import html, standing, words
+from gpmcflow.analysis.page.areas import areas_answer
 from gpmcflow.analysis.page.columns import besides_location, columns_answer, curve_answer
-from gpmcflow.analysis.page.html import Section, italic, join, paragraph, quiet, sentences
 from gpmcflow.analysis.page.places import map_answer
 from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis, label
-from gpmcflow.analysis.page.standing import (
-    NONE,
-    against_simple,
-    changes,
-    error_unit,
-    nothing_learnt,
-    one_class,
-    place_leads,
-    together,
-    what_came,
-)
 from gpmcflow.data.columns import is_time
 
 
@@ -32,27 +20,28 @@ def title_of(analysis: Analysis) -> str:
     return analysis.info.get("title") or f"{analysis.target}, from {analysis.info['csv']}"
 
 
-def answer(analysis: Analysis) -> Section:
+def answer(analysis: Analysis) -> html.Section:
     """First section: what goes with the outcome, by how much, how sure, and how good it is."""
-    if place_leads(analysis):
-        main = sentences([map_answer(analysis), besides_location(analysis)])
+    if standing.place_leads(analysis):
+        main = html.sentences(map_answer(analysis), besides_location(analysis))
     elif not analysis["curve"].empty:
         main = curve_answer(analysis)
     else:
         main = columns_answer(analysis)
-    if not nothing_learnt(analysis):
-        main = sentences([areas_answer(analysis), main])
+    if not standing.nothing_learnt(analysis):
+        main = html.sentences(areas_answer(analysis), main)
     if analysis.provisional:
         main = Markup(
             "<b>Provisional:</b> {} failed (see “Can I trust the computation?”). {}"
         ).format(_failed(len(analysis.alarms)), main)
-    parts = [
-        paragraph(main, "answer"),
-        paragraph(_score(analysis)),
-        paragraph(_left_over(analysis)),
-        quiet(_notes(analysis)),
-    ]
-    return Section("answer", "The answer", join([*_warnings(analysis), *parts]))
+    return html.section(
+        *("answer", "The answer"),
+        html.paragraph(_leak(analysis)),
+        html.paragraph(main, kind="answer"),
+        html.paragraph(_score(analysis)),
+        html.paragraph(_left_over(analysis)),
+        html.quiet(_notes(analysis)),
+    )
 
 
 def _left_over(analysis: Analysis) -> Markup:
@@ -64,20 +53,19 @@ def _left_over(analysis: Analysis) -> Markup:
     return Markup(
         "What the model leaves unexplained still repeats every {} of {}, so a model with this season would "
         "predict better: add periodic({}, period={}) to its covariance."
-    ).format(season["name"] or period, italic(label(column)), column, period)
+    ).format(season["name"] or period, html.italic(label(column)), column, period)
 
 
-def _warnings(analysis: Analysis) -> list[Markup]:
+def _leak(analysis: Analysis) -> Markup:
     """What may make the answer one to another question: it stands before all else."""
     leak = analysis.info.get("leak")
     if not leak:
-        return []
-    text = Markup(
+        return Markup("")
+    return Markup(
         "<b>Check the column {}:</b> it follows the order of the file and almost determines {}. If it is a "
         "row number, or was known only after the outcome, leave it out (drop: [{}]) and run again; the "
         "answer below rests on it."
-    )
-    return [paragraph(text.format(label(leak), label(analysis.target), leak))]
+    ).format(label(leak), label(analysis.target), leak)
 
 
 def _failed(n: int) -> str:
@@ -89,53 +77,45 @@ def _score(analysis: Analysis) -> Markup:
     shown, base, n = analysis.shown, analysis.baseline("base"), analysis.n_scored
     if n == 0 or not math.isfinite(shown["test_score"]):
         return Markup("No rows were held out, so the model has no score.")
-    opening = (
-        f"When each of the {words.rows(n)} is predicted from the others"
-        if analysis.by_loo
-        else f"On the {words.rows(n)} held out"
-    )
-    if one := one_class(analysis):
-        target = analysis.info["target"]
-        return Markup("{}, so they cannot show how well the model tells “{}” from “{}”.").format(
-            one, target["positive"], target["negative"]
-        )
-    error = shown.get("error", math.nan)
-    parts: list[Markup | str] = []
+    opening = f"On the {words.rows(n)} held out"
+    if analysis.by_loo:
+        opening = f"When each of the {words.rows(n)} is predicted from the others"
+    if one := standing.one_class(analysis):
+        text = f"{one}, so they cannot show how well the model tells “{{}}” from “{{}}”."
+        return Markup(text).format(*(analysis.info["target"][k] for k in ("positive", "negative")))
+    error, parts = shown.get("error", math.nan), []
+    judged = base is not None and math.isfinite(base.get("error", math.nan))
     if analysis.own.classified and math.isfinite(error):
         text = f"{opening}, the model misclassifies {error:.0f}"
-        if base is not None and math.isfinite(base.get("error", math.nan)):
+        if judged:
             text += f"; always answering “{analysis.usual}” misclassifies {base['error']:.0f}"
         parts.append(text + ".")
     elif math.isfinite(error):
         text = f"{opening}, predictions are typically off by {_error(analysis, shown)}"
-        text += " points" if analysis.kind == "share" else error_unit(analysis)
-        if base is not None and math.isfinite(base.get("error", math.nan)):
-            text += (
-                f"; always answering with the {analysis.typical} is off by {_error(analysis, base)}"
-            )
-        measure = {
-            "real": "root of the mean squared error",
-            "share": "root of the mean squared error",
-            "positive": "mean distance from the predicted median",
-        }.get(analysis.kind, "mean distance")
+        text += " points" if analysis.kind == "share" else analysis.unit
+        if judged:
+            typical = analysis.own.typical
+            text += f"; always answering with the {typical} is off by {_error(analysis, base)}"
+        measure = dict.fromkeys(("real", "share"), "root of the mean squared error")
+        measure["positive"] = "mean distance from the predicted median"
+        measure = measure.get(analysis.kind, "mean distance")
         parts.append(f"{text} ({measure}, ± one standard error).")
-    elif not analysis.measured:
+    elif not analysis.own.measured:
         parts.append(
             f"{opening}, the model gave {analysis.own.seen} a probability of "
             f"{words.percent(math.exp(shown['test_score']))} on average (geometric mean)."
         )
     elif base is not None:
         more = shown["test_score"] - base["test_score"]
-        alone = f"the {analysis.typical} alone"
-        if analysis.kind == "survival":
-            alone = "a model without any column"
+        survival = analysis.kind == "survival"
+        alone = "a model without any column" if survival else f"the {analysis.own.typical} alone"
         order = ("the model", alone)[:: 1 if more > 0 else -1]
-        came = what_came(analysis)
+        came = analysis.own.came
         parts.append(f"{opening}, {came} was {words.likelier(abs(more), *order)}.")
-    parts += [against_simple(analysis), _none_seen(analysis), _separated(analysis)]
+    parts += [standing.against_simple(analysis), _none_seen(analysis), _separated(analysis)]
     if not analysis.by_loo and n < ENOUGH_ROWS:
         parts.append("That is too few rows to judge by.")
-    return sentences(parts)
+    return html.sentences(*parts)
 
 
 def _separated(analysis: Analysis) -> Markup:
@@ -144,7 +124,7 @@ def _separated(analysis: Analysis) -> Markup:
     if column is None:
         return Markup("")
     what = (
-        Markup("{} alone separates").format(italic(label(column)))
+        html.naming("{} alone separates", html.names([column]))
         if column
         else "the columns separate"
     )
@@ -156,18 +136,18 @@ def _separated(analysis: Analysis) -> Markup:
 
 def _none_seen(analysis: Analysis) -> Markup:
     """Columns without any sign of an effect, where they are few and others have one."""
-    shifts = changes(analysis)
-    shared = {column for own in together(analysis) for column in own.columns}
+    shifts = standing.changes(analysis)
+    shared = {column for own in standing.together(analysis) for column in own.columns}
     names = [
         shift.name
         for shift in shifts
-        if shift.state == NONE and shift.kind != "place" and shift.column not in shared
+        if shift.state == standing.NONE and shift.kind != "place" and shift.column not in shared
     ]
     seen = any(shift.seen for shift in shifts)
-    if not 0 < len(names) <= 4 or not seen or nothing_learnt(analysis):
+    if not 0 < len(names) <= 4 or not seen or standing.nothing_learnt(analysis):
         return Markup("")
-    listed = words.series([italic(name) for name in names])
-    return Markup("{} show{} no sign of an effect.").format(listed, "s" * (len(names) == 1))
+    shows = "shows" if len(names) == 1 else "show"
+    return html.naming(f"{{}} {shows} no sign of an effect.", html.names(names))
 
 
 def _error(analysis: Analysis, row: pd.Series) -> str:
@@ -176,30 +156,22 @@ def _error(analysis: Analysis, row: pd.Series) -> str:
 
 
 def _notes(analysis: Analysis) -> Markup:
-    shifts = [
-        shift
-        for shift in changes(analysis)
-        if shift.kind == "number" and shift.seen and not is_time(shift.column)
-    ]
-    about = (
-        f" These are associations: changing {shifts[0].name} need not change the outcome."
-        if shifts
-        else ""
-    )
+    about = fits = narrow = ""
+    shifts = [s for s in standing.changes(analysis) if s.kind == "number" and s.seen]
+    if names := [s.name for s in shifts if not is_time(s.column)]:
+        about = f" These are associations: changing {names[0]} need not change the outcome."
     learning, used = (int(analysis.info[name]) for name in ("n_learning", "n_used"))
-    fits = (
-        f" Effects and predictions of new rows come from a fit to all {words.rows(used)}, scores from a "
-        f"fit to {words.fixed(learning, 0)} of them."
-        if used > learning
-        else ""
-    )
-    narrow = (
-        ""
-        if not analysis.info.get("quick")
-        else " This is the quick answer: its intervals may be too narrow."
-        if not analysis.averaged
-        else " This is the quick answer, by an approximation that the full run does without."
-    )
+    if used > learning:
+        fits = (
+            f" Effects and predictions of new rows come from a fit to all {words.rows(used)}, scores from a "
+            f"fit to {words.fixed(learning, 0)} of them."
+        )
+    if analysis.info.get("quick"):
+        narrow = " This is the quick answer: its intervals may be too narrow."
+        if analysis.averaged:
+            narrow = (
+                " This is the quick answer, by an approximation that the full run does without."
+            )
     return Markup(
         "A 95 % interval holds the value with 95 % probability, if the model is right.{}{}{} {}"
     ).format(fits, about, narrow, analysis.info.get("left_out", ""))

@@ -16,42 +16,55 @@ import matplotlib as mpl
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from gpmcflow.plot.style import (
-    ACCENT,
-    INK,
-    LINE,
-    MUTED,
-    PAPER,
-    SETTINGS,
-    STEPS,
-    WIDTH,
-    Frame,
-    new_axes,
-    thin,
-)
+from gpmcflow.analysis.page.html import figure
+from gpmcflow.analysis.page.results import Analysis
+from gpmcflow.plot import style
 
 _COLOURS = {
-    **{"ink": INK, "muted": MUTED, "line": LINE, "paper": PAPER, "accent": ACCENT},
-    **{f"m{step}": colour for step, colour in enumerate(STEPS)},
+    **{
+        "ink": style.INK,
+        "muted": style.MUTED,
+        "line": style.LINE,
+        "paper": style.PAPER,
+        "accent": style.ACCENT,
+    },
+    **{f"m{step}": colour for step, colour in enumerate(style.STEPS)},
 }
 
 
 def drawn(
-    key: str, caption: str, frame: Frame, draw: Callable[..., Any], *args: Any, **settings: Any
+    key: str,
+    caption: str,
+    frame: style.Frame,
+    draw: Callable[..., Any],
+    *args: Any,
+    **settings: Any,
 ) -> Markup:
     """SVG for the page of what ``draw(axes, *args, **settings)`` draws.
 
     ``key`` keeps its ids apart, the caption's first sentence is read out.
     """
-    with mpl.rc_context(SETTINGS):
-        figure = Figure(figsize=(WIDTH / 72, frame.height / 72), dpi=72)
-        draw(new_axes(figure, frame), *args, **settings)
-        thin(figure)
+    with mpl.rc_context(style.SETTINGS):
+        drawing = Figure(figsize=(style.WIDTH / 72, frame.height / 72), dpi=72)
+        draw(style.new_axes(drawing, frame), *args, **settings)
+        style.thin(drawing)
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
         with mpl.rc_context({"svg.hashsalt": key}):
-            figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
+            drawing.savefig(buffer, format="svg", metadata=nothing, transparent=True)
         return Markup(_for_the_page(buffer.getvalue(), caption, frame.height))
+
+
+def panel(analysis: Analysis, key: str, *args: Any, **settings: Any) -> Markup:
+    """`drawn` for the page of an analysis."""
+    return drawn(f"{analysis.info['name']}-{key}", *args, **settings)
+
+
+def one_panel(
+    analysis: Analysis, key: str, caption: str, frame: style.Frame, *args: Any, **settings: Any
+) -> Markup:
+    """A figure of one such panel."""
+    return figure([panel(analysis, key, caption, frame, *args, **settings)], caption)
 
 
 def _for_the_page(svg: str, caption: str, height: float) -> str:
@@ -70,7 +83,7 @@ def _for_the_page(svg: str, caption: str, height: float) -> str:
     body = re.sub(r">\s+<", "><", body)
     first = re.split(r"(?<=[a-z)%])\.(?:\s|$)", caption, maxsplit=1)[0]
     return (
-        f'<svg role="img" aria-label="{escape(first)}" viewBox="0 0 {WIDTH} {height:g}">'
+        f'<svg role="img" aria-label="{escape(first)}" viewBox="0 0 {style.WIDTH} {height:g}">'
         f"{body.strip()}</svg>"
     )
 

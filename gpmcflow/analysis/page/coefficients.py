@@ -5,18 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    folded,
-    join,
-    link,
-    paragraph,
-    quiet,
-    sentences,
-    table,
-)
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import together
 
@@ -28,7 +17,7 @@ _SCALES = {
 }
 
 
-def coefficient_tables(analysis: Analysis) -> Section | None:
+def coefficient_tables(analysis: Analysis) -> html.Section | None:
     """The section, or none where the shown model has neither slopes nor groups."""
     rows = analysis["coefficients"]
     if rows.empty:
@@ -50,22 +39,22 @@ def coefficient_tables(analysis: Analysis) -> Section | None:
         text += (
             " A column with a curve has no single slope: “Which columns matter?” shows its effect."
         )
-    body = [paragraph(sentences([text, *_shared(analysis, main)])), _table(main)]
+    body = [html.paragraph(text, *_shared(analysis, main)), _table(main)]
     if not shares.empty:
         found = [
             (name.removeprefix("share(").removesuffix(")"), words.percent(mean))
             for name, mean in zip(shares["name"], shares["mean"], strict=True)
         ]
         named = words.series([f"{name} {share}" for name, share in found])
-        body.append(paragraph(Markup("Shares of the variance: {}.").format(named)))
+        body.append(html.paragraph(Markup("Shares of the variance: {}.").format(named)))
     if not levels.empty:
         largest = levels.reindex(levels["mean"].abs().sort_values(ascending=False).index)
         some = "" if len(levels) <= MOST_LEVELS else f", the {MOST_LEVELS} farthest from 0"
         body.append(
-            folded(f"Effects of {len(levels)} levels{some}", _table(largest.head(MOST_LEVELS)))
+            html.folded(f"Effects of {len(levels)} levels{some}", _table(largest.head(MOST_LEVELS)))
         )
-    body.append(quiet(Markup("All of them: {}.").format(link("coefficients.csv"))))
-    return Section("coefficients", "Coefficients", join(body))
+    body.append(html.quiet(Markup("All of them: {}.").format(html.link("coefficients.csv"))))
+    return html.section("coefficients", "Coefficients", *body)
 
 
 def _shared(analysis: Analysis, main: pd.DataFrame) -> list[Markup]:
@@ -82,8 +71,7 @@ def _by_level(rows: pd.DataFrame) -> pd.Series:
 
 
 def _table(rows: pd.DataFrame) -> Markup:
-    heads = [Head("coefficient"), Head("mean", number=True), Head("sd", number=True, wide=True),
-             Head("95 % interval", number=True)]  # fmt: skip
+    heads = html.heads("coefficient", "mean #", "sd #~", "95 % interval #")
     cells = [
         (row.label, words.number(row.mean, 3), "", "at its best value")
         if row.sd <= 1e-12 * abs(row.mean)  # not averaged over
@@ -95,4 +83,4 @@ def _table(rows: pd.DataFrame) -> Markup:
         )
         for row in rows.rename(columns={"name": "label"}).itertuples(index=False, name="Row")
     ]
-    return table(heads, cells)
+    return html.table(heads, cells)

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import calendar
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import bold, italic, sentences
+from gpmcflow.analysis.page import html, standing, words
 from gpmcflow.analysis.page.results import Analysis, label
-from gpmcflow.analysis.page.standing import (
-    CLEAR,
-    LIKELY,
-    WEAK,
-    Change,
-    Together,
-    against_base,
-    changes,
-    error_unit,
-    nothing_learnt,
-    place_of,
-    together,
-)
 from gpmcflow.plot.curves import is_date, positions
 
 # An outcome that repeats with the calendar, in words: the month, weekday or hour where it is highest.
@@ -71,9 +57,8 @@ def turns(analysis: Analysis, curve: pd.DataFrame) -> tuple[Turn, Turn] | None:
         return None
     high = _run(top, grouped["mean"].to_numpy() >= grouped["low"][top])
     low = _run(foot, grouped["mean"].to_numpy() <= grouped["high"][foot])
-    return (
-        Turn(_named(labels, high), *grouped.loc[top]),
-        Turn(_named(labels, low), *grouped.loc[foot]),
+    return Turn(_named(labels, high), *grouped.loc[top]), Turn(
+        _named(labels, low), *grouped.loc[foot]
     )
 
 
@@ -161,18 +146,13 @@ def season_answer(
     ]  # fmt: skip
     if analysis.info["season"]["name"] == "year":
         first, last = (level(curve, last=side) for side in (False, True))
-        moved = (
-            "rises"
-            if last["low"] > first["high"]
-            else "falls"
-            if last["high"] < first["low"]
-            else ""
-        )
+        moved = "rises" if last["low"] > first["high"] else ""
+        moved = "falls" if last["high"] < first["low"] else moved
         ends = f"{say(first)} over the first year to {say(last)} over the last"
-        if moved:
-            parts.append(Markup("Beside the season it {}: from {}.").format(moved, ends))
-        else:
-            parts.append(Markup("Beside the season it does not clearly change."))
+        text = f"Beside the season it {moved}: from {ends}."
+        parts.append(
+            Markup.escape(text if moved else "Beside the season it does not clearly change.")
+        )
     return parts
 
 
@@ -184,46 +164,46 @@ _NAMED = 4  # and whose names are
 
 def columns_answer(analysis: Analysis) -> Markup:
     """Which columns matter and by how much, or that the model does no better than the average."""
-    if nothing := nothing_learnt(analysis):
+    if nothing := standing.nothing_learnt(analysis):
         return nothing
-    shifts = [shift for shift in changes(analysis) if shift.kind != "place"]
-    clear, likely, weak = (
-        [s for s in shifts if s.state == state] for state in (CLEAR, LIKELY, WEAK)
-    )
-    sets = together(analysis)
+    shifts = [shift for shift in standing.changes(analysis) if shift.kind != "place"]
+    states = standing.CLEAR, standing.LIKELY, standing.WEAK
+    clear, likely, weak = ([s for s in shifts if s.state == state] for state in states)
+    sets = standing.together(analysis)
     found = bool(clear or sets)
     doubt: Markup | str = ""
-    if against_base(analysis) == "unsure":  # an effect may be seen for all that
+    if standing.against_base(analysis) == "unsure":  # an effect may be seen for all that
         text = (
             "Whether this makes predictions of {} better than the {}, these rows cannot tell."
             if found
             else "These rows cannot tell whether the model predicts {} better than the {}."
         )
-        doubt = Markup(text).format(italic(analysis.target), analysis.overall)
+        doubt = Markup(text).format(html.italic(analysis.target), analysis.own.overall)
     moved = _grades_move(analysis, clear)
-    return sentences(
-        [
-            "" if found else doubt,
-            moved,
-            *_matter(analysis, clear, likely, sets, len(shifts)),
-            *_spelled(analysis, [] if moved else clear),
-            "" if clear else _along(analysis, sets),
-            _may_matter("It is likely that {} matter{}.", likely) if sets or not clear else "",
-            ""
-            if clear or likely or sets
-            else _may_matter("There is a weak sign that {} matter{}.", weak),
-            _location(analysis),
-            doubt if found else "",
-            _overall(analysis),
-        ]
+    sign = "There is a weak sign that {} matter{}."
+    return html.sentences(
+        "" if found else doubt,
+        moved,
+        *_matter(analysis, clear, likely, sets, len(shifts)),
+        *_spelled(analysis, [] if moved else clear),
+        "" if clear else _along(analysis, sets),
+        _may_matter("It is likely that {} matter{}.", likely) if sets or not clear else "",
+        "" if clear or likely or sets else _may_matter(sign, weak),
+        _location(analysis),
+        doubt if found else "",
+        _overall(analysis),
     )
 
 
 def _matter(
-    analysis: Analysis, clear: list[Change], likely: list[Change], sets: list[Together], n: int
+    analysis: Analysis,
+    clear: list[standing.Change],
+    likely: list[standing.Change],
+    sets: list[standing.Together],
+    n: int,
 ) -> list[Markup]:
     """How many of the columns matter, which, with the shapes of their curves, and which do together."""
-    target = italic(analysis.target)
+    target = html.italic(analysis.target)
     sharing = [_shared(analysis, own, n, bool(clear)) for own in sets]
     if clear:
         rest = sharing or [_may_matter("it is likely that {} matter{}, too", likely)]
@@ -232,13 +212,13 @@ def _matter(
         return [Markup("{}.").format(first), *_sentences(others[1:])]
     if sharing:
         return _sentences(sharing)
-    weak = any(shift.state in (LIKELY, WEAK) for shift in changes(analysis))
+    weak = any(s.state in (standing.LIKELY, standing.WEAK) for s in standing.changes(analysis))
     if n == 0 or weak:
         return []
-    if n > 1 and against_base(analysis) == "better":
+    if n > 1 and standing.against_base(analysis) == "better":
         text = Markup(
             "Together the columns predict {} better than the {}, but no single one shows a sign of an effect."
-        ).format(target, analysis.overall)
+        ).format(target, analysis.own.overall)
         return [text]
     return [Markup("No single column shows a sign of an effect on {}.").format(target)]
 
@@ -247,9 +227,9 @@ def _sentences(clauses: list[Markup]) -> list[Markup]:
     return [Markup("{}.").format(Markup(words.capital(str(clause)))) for clause in clauses]
 
 
-def _clearly(analysis: Analysis, clear: list[Change], n: int) -> Markup:
+def _clearly(analysis: Analysis, clear: list[standing.Change], n: int) -> Markup:
     """``two of the three columns clearly matter for price, the strongest first: area and town``."""
-    target, verb = italic(analysis.target), f"clearly matter{'s' * (len(clear) == 1)}"
+    target, verb = html.italic(analysis.target), f"clearly matter{'s' * (len(clear) == 1)}"
     if n == 1:
         return Markup("{} {} for {}").format(_shaped(analysis, clear[0]), verb, target)
     who = {1: "both columns" if n == 2 else f"all {words.count(n)} columns"}.get(
@@ -261,25 +241,24 @@ def _clearly(analysis: Analysis, clear: list[Change], n: int) -> Markup:
     )
 
 
-def _shared(analysis: Analysis, own: Together, n: int, more: bool) -> Markup:
+def _shared(analysis: Analysis, own: standing.Together, n: int, more: bool) -> Markup:
     """That a set of columns matters together; ``more``: beside columns with effects of their own."""
-    names: list[Markup | str] = [bold(label(column)) for column in own.columns[:_NAMED]]
-    if len(own.columns) > _NAMED:
-        names.append(f"{words.count(len(own.columns) - _NAMED)} more")
-    who: Markup | str = words.series(names)
+    who: Markup | str = words.series(
+        _some([html.bold(label(c)) for c in own.columns[:_NAMED]], own.columns)
+    )
     if not own.alike:
         rest = words.count(len(own.columns))
         who = f"the {rest} columns" if len(own.columns) == n else f"the other {rest} columns"
-    verb = "clearly matter" if own.state == CLEAR else "are likely to matter"
-    what = Markup(", too") if more else Markup(" for {}").format(italic(analysis.target))
+    verb = "clearly matter" if own.state == standing.CLEAR else "are likely to matter"
+    what = Markup(", too") if more else Markup(" for {}").format(html.italic(analysis.target))
     return Markup("together, {} {}{}, but these rows do not clearly tell which of them").format(
         who, verb, what
     )
 
 
-def _along(analysis: Analysis, sets: list[Together]) -> Markup:
+def _along(analysis: Analysis, sets: list[standing.Together]) -> Markup:
     """The change from low to high values of the first set, where all of its columns are numbers."""
-    kinds = {shift.column: shift.kind for shift in changes(analysis)}
+    kinds = {shift.column: shift.kind for shift in standing.changes(analysis)}
     if not sets or not sets[0].alike or {kinds[c] for c in sets[0].columns} != {"number"}:
         return Markup("")
     return Markup("From low to high values of them, the {} is {}, other things equal.").format(
@@ -287,55 +266,54 @@ def _along(analysis: Analysis, sets: list[Together]) -> Markup:
     )
 
 
-def _may_matter(sentence: str, shifts: list[Change]) -> Markup:
+def _may_matter(sentence: str, shifts: list[standing.Change]) -> Markup:
     """The sentence with the names of the columns, or nothing without any."""
-    names = words.series([bold(shift.name) for shift in shifts[:_NAMED]])
+    names = words.series([html.bold(shift.name) for shift in shifts[:_NAMED]])
     return Markup(sentence).format(names, "s" * (len(shifts) == 1)) if shifts else Markup("")
 
 
 def _location(analysis: Analysis) -> str:
     """Whether location matters, where the page opens with the columns."""
-    place = place_of(analysis)
+    place = standing.place_of(analysis)
     if place is None:
         return ""
     said = {
-        CLEAR: "matters too",
-        LIKELY: "is likely to matter too",
-        WEAK: "shows a weak sign of an effect",
+        standing.CLEAR: "matters too",
+        standing.LIKELY: "is likely to matter too",
+        standing.WEAK: "shows a weak sign of an effect",
     }
     return f"Location {said.get(place.state, 'shows no sign of an effect')}."
 
 
 def besides_location(analysis: Analysis) -> Markup:
     """Columns that matter, where the page opens with the map."""
-    clear = [s.name for s in changes(analysis) if s.state == CLEAR and s.kind != "place"]
-    if not clear:
-        return Markup("")
-    names = words.series([bold(name) for name in clear[:_NAMED]])
+    clear = [
+        s.name
+        for s in standing.changes(analysis)
+        if s.state == standing.CLEAR and s.kind != "place"
+    ]
     verb = f"matter{'s' * (len(clear) == 1)}"
-    return Markup("Besides location, {} {}.").format(names, verb)
+    return html.naming(
+        f"Besides location, {{}} {verb}.", [html.bold(name) for name in clear[:_NAMED]]
+    )
 
 
-def _spelled(analysis: Analysis, shifts: list[Change]) -> list[Markup]:
+def _spelled(analysis: Analysis, shifts: list[standing.Change]) -> list[Markup]:
     """One sentence with the changes of the first columns: in points, as factors, or in the unit."""
-    parts = []
-    told = [
-        shift for shift in shifts if not season_of(analysis, shift.column)
-    ]  # its ends are two dates
-    for index, shift in enumerate(told[:_SPELLED]):
-        parts.append(
-            Markup("{}, {} is {}{}").format(
-                _where(analysis, shift),
-                f"the {analysis.response}" if index == 0 else "it",
-                _size(analysis, shift, index == 0),
-                ", other things equal" if index == 0 else "",
-            )
+    told = [s for s in shifts if not season_of(analysis, s.column)]  # its ends are two dates
+    parts = [
+        Markup("{}, {} is {}{}").format(
+            _where(analysis, shift),
+            "it" if k else f"the {analysis.response}",
+            _size(analysis, shift, not k),
+            "" if k else ", other things equal",
         )
-    joined = Markup("; ").join(parts)
-    return [Markup(words.capital(str(joined)) + ".")] if parts else []
+        for k, shift in enumerate(told[:_SPELLED])
+    ]
+    return _sentences([Markup("; ").join(parts)] if parts else [])
 
 
-def _grades_move(analysis: Analysis, clear: list[Change]) -> Markup:
+def _grades_move(analysis: Analysis, clear: list[standing.Change]) -> Markup:
     """How much likelier the upper grades, or a class, are at one end of the first column."""
     told = [shift for shift in clear if not season_of(analysis, shift.column)]
     if not analysis.own.leveled or not told:
@@ -347,11 +325,11 @@ def _grades_move(analysis: Analysis, clear: list[Change]) -> Markup:
     unit = analysis.unit_after(shift.column) if shift.kind == "number" else ""
     if shift.kind == "category":
         where = Markup("with {} at “{}” than at “{}”: {} against {}").format(
-            bold(shift.name), shift.high, shift.low, high, low
+            html.bold(shift.name), shift.high, shift.low, high, low
         )
     else:
         where = Markup("as {} rises: {} at {}{}, {} at {}{}").format(
-            bold(shift.name), low, shift.low, unit, high, shift.high, unit
+            html.bold(shift.name), low, shift.low, unit, high, shift.high, unit
         )
     return Markup("{} is {} to be {} {} ({}), other things equal.").format(
         Markup("<i>{}</i>").format(words.capital(analysis.target)),
@@ -362,7 +340,7 @@ def _grades_move(analysis: Analysis, clear: list[Change]) -> Markup:
     )
 
 
-def _where(analysis: Analysis, shift: Change) -> Markup:
+def _where(analysis: Analysis, shift: standing.Change) -> Markup:
     if shift.kind == "category":
         return Markup("with {} at “{}” instead of “{}”").format(shift.name, shift.high, shift.low)
     return Markup("with {} at {}{} instead of {}").format(
@@ -370,66 +348,58 @@ def _where(analysis: Analysis, shift: Change) -> Markup:
     )
 
 
-def _size(analysis: Analysis, shift: Change | Together, first: bool) -> str:
+def _size(analysis: Analysis, shift: standing.Change | standing.Together, first: bool) -> str:
     """``34 points higher (95 % interval 20 to 46)``, ``higher by a factor of 2.1 (1.6 to 2.8)``."""
     value, low, high = shift.value, shift.lower, shift.upper
-    if analysis.ratios:
-        up = value >= 1
-        if not up:
-            value, low, high = 1 / value, 1 / high, 1 / low
-        higher, lower = (
-            ("longer", "shorter") if analysis.kind == "survival" else ("higher", "lower")
-        )
-        return f"{higher if up else lower} by a factor of {words.interval(value, low, high, first=first)}"
-    up = value >= 0
-    if not up:
-        value, low, high = -value, -high, -low
-    side = "higher" if up else "lower"
-    if not analysis.shares:
-        unit = error_unit(analysis)
-        middle, lower, upper = words.interval_parts(value, low, high)
-        return f"{middle}{unit} {side} ({'95 % interval ' * first}{lower} to {upper})"
-    middle, lower, upper = words.points_parts(value, low, high)
-    noun = "point" if middle == "1" else "points"
-    return f"{middle} {noun} {side} ({'95 % interval ' * first}{lower} to {upper})"
+    up, opening = value >= (1 if analysis.own.ratios else 0), "95 % interval " * first
+    if analysis.own.ratios:
+        value, low, high = (value, low, high) if up else (1 / value, 1 / high, 1 / low)
+        sides = ("longer", "shorter") if analysis.kind == "survival" else ("higher", "lower")
+        return f"{sides[not up]} by a factor of {words.interval(value, low, high, first=first)}"
+    value, low, high = (value, low, high) if up else (-value, -high, -low)
+    parts = words.points_parts if analysis.own.shares else words.interval_parts
+    middle, lower, upper = parts(value, low, high)
+    unit = (" point" if middle == "1" else " points") if analysis.own.shares else analysis.unit
+    return f"{middle}{unit} {'higher' if up else 'lower'} ({opening}{lower} to {upper})"
 
 
 def _overall(analysis: Analysis) -> Markup:
     base, target = analysis.info["base"], analysis.info["target"]
     if analysis.kind == "share":
         return Markup("The average is {}.").format(words.percent(base))
-    if analysis.shares:
+    if analysis.own.shares:
         of = "trials" if analysis.kind == "binomial" else "rows"
         what = analysis.target if analysis.kind == "binomial" else f"“{target['positive']}”"
         return Markup("Of all {}, {} are {}.").format(of, words.percent(base), what)
     per = f" {analysis.per}" if analysis.per and analysis.kind == "counts" else ""
     if analysis.kind == "survival":
-        return Markup("The median of all rows is {}{}.").format(
-            words.number(base), error_unit(analysis)
-        )
-    return Markup("The average is {}{}{}.").format(words.number(base), error_unit(analysis), per)
+        return Markup("The median of all rows is {}{}.").format(words.number(base), analysis.unit)
+    return Markup("The average is {}{}{}.").format(words.number(base), analysis.unit, per)
 
 
-def _shaped_series(analysis: Analysis, shifts: list[Change]) -> Markup:
-    items: list[Markup | str] = [_shaped(analysis, shift) for shift in shifts[:_NAMED]]
-    if len(shifts) > _NAMED:
-        items.append(f"{words.count(len(shifts) - _NAMED)} more")
-    return words.series(items)
+def _shaped_series(analysis: Analysis, shifts: list[standing.Change]) -> Markup:
+    return words.series(_some([_shaped(analysis, shift) for shift in shifts[:_NAMED]], shifts))
 
 
-def _shaped(analysis: Analysis, shift: Change) -> Markup:
+def _some(named: list[Markup], every: Sequence[object]) -> list[Markup | str]:
+    """Names of the first, and how many more there are."""
+    more = len(every) - len(named)
+    return [*named, *[f"{words.count(more)} more"] * (more > 0)]
+
+
+def _shaped(analysis: Analysis, shift: standing.Change) -> Markup:
     effects = analysis["effects"].query("column == @shift.column")
     if every := season_of(analysis, shift.column):
         found = turns(analysis, effects)
         sides = zip(("highest", "lowest"), found, strict=True) if found else ()
         parts = [f"repeats {every}", *(f"{side} {turn.when}" for side, turn in sides)]
-        return bold(shift.name) + f" ({', '.join(parts)})"
+        return html.bold(shift.name) + f" ({', '.join(parts)})"
     trend, places = shape_of(effects)
     parts = [trend] if trend else []
     for side, row in places.items():
         place = _near(row, effects)
         parts.append(f"{side} near {place}{analysis.unit_after(shift.column)}")
-    return bold(shift.name) + (f" ({', '.join(parts)})" if parts else "")
+    return html.bold(shift.name) + (f" ({', '.join(parts)})" if parts else "")
 
 
 def _near(row: pd.Series, curve: pd.DataFrame) -> str:
@@ -466,26 +436,26 @@ def shape_of(curve: pd.DataFrame) -> tuple[str, dict[str, pd.Series]]:
 
 def curve_answer(analysis: Analysis) -> Markup:
     """Whether the curve of the only input rises, where it is highest and lowest, and its two ends."""
-    if nothing := nothing_learnt(analysis):
+    if nothing := standing.nothing_learnt(analysis):
         return nothing
     curve = _within_the_data(analysis)
     name = next(iter(analysis["relevance"]["column"]), "") or _only_input(analysis)
     first, last = curve.iloc[0], curve.iloc[-1]
-    seen = any(shift.seen for shift in changes(analysis))
+    seen = any(shift.seen for shift in standing.changes(analysis))
     trend, places = shape_of(curve) if seen else ("", {})
     unit = "" if is_date(curve["value"]) else analysis.unit_after(name)
-    column = bold(label(name))
+    column = html.bold(label(name))
     leads = not trend and bool(places)  # with the places, else with the trend and the ends
 
     def at(row: pd.Series, *, opening: bool = False) -> str:
-        if analysis.shares:
+        if analysis.own.shares:
             return words.percent_interval(row["mean"], row["low"], row["high"], first=opening)
-        of = error_unit(analysis)
-        return words.interval(row["mean"], row["low"], row["high"], unit=of, first=opening)
+        triple = row["mean"], row["low"], row["high"]
+        return words.interval(*triple, unit=analysis.unit, first=opening)
 
     if seen and season_of(analysis, name):
         repeats = season_answer(analysis, curve, column, at)
-        return sentences([*repeats, "" if analysis.shares else _overall(analysis)])
+        return html.sentences(*repeats, "" if analysis.own.shares else _overall(analysis))
     ends = (
         f"At {_near(first, curve)} it is {at(first, opening=not leads)}, "
         f"at {_near(last, curve)} it is {at(last)}."
@@ -503,7 +473,7 @@ def curve_answer(analysis: Analysis) -> Markup:
         verb = {"rising": "rises", "falling": "falls", "": "does not clearly change"}[trend]
         parts = [Markup("The {} {} with {}.").format(analysis.response, verb, column), ends]
         parts.append(Markup("In between it is {}.").format(extremes) if places else "")
-    return sentences([*parts, "" if analysis.shares else _overall(analysis)])
+    return html.sentences(*parts, "" if analysis.own.shares else _overall(analysis))
 
 
 def _within_the_data(analysis: Analysis) -> pd.DataFrame:

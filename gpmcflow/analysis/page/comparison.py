@@ -8,49 +8,35 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.choice import BAD_SHARE
-from gpmcflow.analysis.page import words
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.evidence import by_evidence
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    bold,
-    code,
-    italic,
-    join,
-    paragraph,
-    quiet,
-    sentences,
-    table,
-)
 from gpmcflow.analysis.page.results import Analysis, label, touches_evidence
 
 
-def which_model(analysis: Analysis) -> Section:
+def which_model(analysis: Analysis) -> html.Section:
     """One row a model, the shown one first."""
     heading = "Which model?"
     models = analysis.models
     if len(models) == 1:
-        return Section("models", heading, paragraph(_only_one(analysis)))
+        return html.section("models", heading, html.paragraph(_only_one(analysis)))
     averaged = not analysis["evidence"].empty
     cells = [
         [label(row["name"]), _can_do(row), _loo_cell(analysis, row)]
         + ([] if averaged else [_odds_cell(analysis, row)])
         for _, row in models.iterrows()
     ]
-    heads = [
-        *(Head("model"), Head("what it can do")),
-        Head(f"{label(analysis.shown['name'])} ahead*, %", True, wrap=True),
-    ]
-    heads += [] if averaged else [Head("odds by the evidence†", True, wrap=True)]
+    heads = html.heads("model", "what it can do")
+    heads.append(html.Head(f"{label(analysis.shown['name'])} ahead*, %", True, wrap=True))
+    heads += [] if averaged else html.heads("odds by the evidence† #&")
     at_maximum = [] if averaged else _by_evidence(analysis)
-    body = [
-        paragraph(sentences([*_by_leave_one_out(analysis), *at_maximum])),
-        paragraph(_why(analysis)),
-        table(heads, cells, best=0),
-        quiet(sentences([*_notes(analysis), *([] if averaged else _notes_on_evidence(analysis))])),
+    return html.section(
+        *("models", heading),
+        html.paragraph(*_by_leave_one_out(analysis), *at_maximum),
+        html.paragraph(_why(analysis)),
+        html.table(heads, cells, best=0),
+        html.quiet(*_notes(analysis), *([] if averaged else _notes_on_evidence(analysis))),
         by_evidence(analysis),
-    ]
-    return Section("models", heading, join(body))
+    )
 
 
 def _why(analysis: Analysis) -> Markup:
@@ -58,8 +44,8 @@ def _why(analysis: Analysis) -> Markup:
     choice = analysis.info.get("choice")
     if choice is None:
         return Markup("")
-    among = [italic(label(name)) for name in choice["among"] if name != analysis.info["shown"]]
-    others, this = words.series(among), bold(label(analysis.info["shown"]))
+    among = html.names(name for name in choice["among"] if name != analysis.info["shown"])
+    others, this = words.series(among), html.bold(label(analysis.info["shown"]))
     if choice["by"] == "evidence":
         text = (
             "This page shows {}: leave-one-out cannot tell it from {} (one standard error), and its "
@@ -68,19 +54,14 @@ def _why(analysis: Analysis) -> Markup:
     elif choice["by"] == "simplicity":
         even = analysis.models[analysis.models["name"].isin(choice["among"])]
         known = not any(touched_by_alarm(row) for _, row in even.iterrows())
-        tests = (
-            "leave-one-out (one standard error) and the evidence (a factor of three) cannot"
-            if known
-            else "leave-one-out (one standard error) cannot"
-        )
-        unknown = (
-            ""
-            if known
-            else " The evidence has no say, as not every model has one without an alarm."
-        )
+        tests, unknown = "leave-one-out (one standard error)", ""
+        if known:
+            tests += " and the evidence (a factor of three)"
+        else:
+            unknown = " The evidence has no say, as not every model has one without an alarm."
         text = (
-            f"This page shows {{}}: {tests} tell it from {{}}, and none of them has fewer hyperparameters to "
-            f"learn.{unknown}"
+            f"This page shows {{}}: {tests} cannot tell it from {{}}, and none of them has fewer "
+            f"hyperparameters to learn.{unknown}"
         )
     elif choice["by"] == "convergence":
         text = "This page shows {}, the only model whose draws passed their checks."
@@ -89,21 +70,19 @@ def _why(analysis: Analysis) -> Markup:
             "This page shows {}: by leave-one-out every other model is more than one standard error behind "
             "it."
         )
-    said = [Markup(text).format(this, others)]
-    if choice["without"] and choice["by"] != "convergence":
-        names = words.series([italic(label(name)) for name in choice["without"]])
-        said.append(
-            Markup("The draws of {} failed a check, so they do not count here.").format(names)
-        )
-    return sentences(said)
+    without = choice["without"] if choice["by"] != "convergence" else ()
+    failed = "The draws of {} failed a check, so they do not count here."
+    return html.sentences(
+        Markup(text).format(this, others), html.naming(failed, html.names(without))
+    )
 
 
 def _only_one(analysis: Analysis) -> Markup:
     row = analysis.shown
     if not analysis.info["yaml"]:
-        return Markup("One model was run, {} ({}).").format(bold(row["name"]), _can_do(row))
+        return Markup("One model was run, {} ({}).").format(html.bold(row["name"]), _can_do(row))
     return Markup("One model was run, {} ({}); add a second under {} in {} to compare.").format(
-        bold(row["name"]), _can_do(row), code("models:"), code(analysis.info["yaml"])
+        html.bold(row["name"]), _can_do(row), html.code("models:"), html.code(analysis.info["yaml"])
     )
 
 
@@ -117,11 +96,6 @@ def loo_per_row(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
     n = int(analysis.info["n_learning"])
     difference = (row["elpd_loo"] - analysis.shown["elpd_loo"]) / n
     return difference, row["loo_difference_se"] / n
-
-
-def is_best(analysis: Analysis) -> bool:
-    """Whether no model is ahead of the shown one by leave-one-out."""
-    return not (analysis.models["elpd_loo"] > analysis.shown["elpd_loo"]).any()
 
 
 def touched_by_alarm(row: pd.Series) -> bool:
@@ -144,19 +118,20 @@ def _doubtful(analysis: Analysis, row: pd.Series) -> bool:
 
 def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
     shown = analysis.shown
+    ahead = (analysis.models["elpd_loo"] > shown["elpd_loo"]).any()
     n = int(analysis.info["n_learning"])
     opening = Markup(
         "When each of the {} to learn from is predicted from all the others, {}{} ({})"
     ).format(
         words.rows(n),
-        bold(label(shown["name"])),
-        " does best" if is_best(analysis) else " is shown",
+        html.bold(label(shown["name"])),
+        " is shown" if ahead else " does best",
         _can_do(shown),
     )
     alike, unclear, leads = [], [], {"clear": [], "only just": [], "not resolved": []}
     for _, row in analysis.models.iloc[1:].iterrows():
         difference, error = loo_per_row(analysis, row)
-        name = italic(label(row["name"]))
+        name = html.italic(label(row["name"]))
         if not math.isfinite(difference):
             continue
         state = words.resolution(difference, error)
@@ -170,15 +145,12 @@ def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
         size = size if size.startswith("×") else f"{size}{words.SPACE}%"
         side = "behind" if difference > 0 else "ahead of"
         leads[state].append(Markup("{} {} {}").format(size, side, name))
-    phrases = []
-    if alike:
-        phrases.append(Markup("it cannot be told apart from {}").format(words.series(alike, "or")))
-    for state, items in leads.items():
-        if items:
-            doubt = _doubt(state, len(items))
-            phrases.append(Markup("it is {}{}").format(words.series(items), doubt))
-    if unclear:
-        phrases.append(Markup("its comparison with {} is unclear").format(words.series(unclear)))
+    phrases = [
+        html.naming("it cannot be told apart from {}", alike, "or"),
+        *(html.naming(f"it is {{}}{_doubt(k, len(own))}", own) for k, own in leads.items()),
+        html.naming("its comparison with {} is unclear", unclear),
+    ]
+    phrases = [phrase for phrase in phrases if phrase]
     if not phrases:
         return [opening + "."]
     return [opening + ": " + Markup("; ").join(phrases) + "."]
@@ -196,43 +168,30 @@ def _doubt(state: str, n: int) -> str:
 
 def _by_evidence(analysis: Analysis) -> list[Markup]:
     shown = analysis.shown
-    others = [
-        row
-        for _, row in analysis.models.iloc[1:].iterrows()
-        if math.isfinite(row["log_evidence"] - shown["log_evidence"])
-    ]
-    if not others:
-        return []
-    if touched_by_alarm(shown):
-        return [
-            Markup("The evidence of {} raised an alarm, so it ranks no models.").format(
-                italic(label(shown["name"]))
-            )
-        ]
+    rows = [row for _, row in analysis.models.iloc[1:].iterrows()]
+    rows = [r for r in rows if math.isfinite(r["log_evidence"] - shown["log_evidence"])]
+    if rows and touched_by_alarm(shown):
+        text = "The evidence of {} raised an alarm, so it ranks no models."
+        return [html.naming(text, html.names([shown["name"]]))]
     agree, hardly, against = [], [], []
-    for row in others:
+    for row in rows:
         if touched_by_alarm(row):
             continue
         log_odds, error = _log_odds(analysis, row)
-        name = italic(label(row["name"]))
+        name = html.italic(label(row["name"]))
         if abs(log_odds) < max(words.HARDLY, 2 * error):
             hardly.append(name)
         else:
             group = agree if log_odds > 0 else against
             group.append(Markup("{} ({})").format(name, words.odds_phrase(log_odds, error)))
-    parts = []
-    if agree:
-        parts.append(Markup("The evidence favours it over {}.").format(words.series(agree)))
-    if against:
-        where = "" if analysis.evidence_averaged else ", at each model’s best settings,"
-        by_score = analysis.info.get("choice", {}).get("by") == "leave-one-out"
-        decides = "; this page goes by leave-one-out" if by_score else ""
-        parts.append(
-            Markup("The evidence{} prefers {}{}.").format(where, words.series(against), decides)
-        )
-    if hardly:
-        parts.append(Markup("The evidence hardly tells it from {}.").format(words.series(hardly)))
-    return parts
+    where = "" if analysis.evidence_averaged else ", at each model’s best settings,"
+    by_score = analysis.info.get("choice", {}).get("by") == "leave-one-out"
+    decides = "; this page goes by leave-one-out" if by_score else ""
+    return [
+        html.naming("The evidence favours it over {}.", agree),
+        html.naming(f"The evidence{where} prefers {{}}{decides}.", against),
+        html.naming("The evidence hardly tells it from {}.", hardly),
+    ]
 
 
 def _log_odds(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
@@ -268,52 +227,35 @@ def _odds_cell(analysis: Analysis, row: pd.Series) -> Markup | str:
 def _notes(analysis: Analysis) -> list[Markup | str]:
     shown = label(analysis.shown["name"])
     how = "hyperparameters averaged over" if analysis.averaged else "at each model’s best settings"
-    parts: list[Markup | str] = [
+    new = set(analysis.groups("held_out", False)) if not analysis.by_loo else ()
+    other = [name for name in analysis.groups("left_out", True) if name in new]
+    doubtful = [row["name"] for _, row in analysis.models.iterrows() if _doubtful(analysis, row)]
+    return [
         f"* How much more likely a row that was left out is under {shown} (leave-one-out, {how}), "
-        "compared row by row, ± one standard error."
+        "compared row by row, ± one standard error.",
+        _left_out_by(analysis.shown),
+        html.naming(
+            "Rows with the same {} as a row that is left out stay among those to learn from, unlike those of "
+            "the rows held out.",
+            *(other, "or"),
+        ),
+        html.naming(
+            "‡ A check of {} failed, or its leave-one-out is unreliable for more than "
+            f"{words.percent(BAD_SHARE)} of the rows (Pareto k above 0.7).",
+            *(html.names(doubtful), "or"),
+        ),
     ]
-    models = analysis.models
-    parts += _left_out_by(models.iloc[0])
-    other = [
-        name
-        for name in analysis.groups("held_out", False)
-        if name in analysis.groups("left_out", True)
-    ]
-    if other and not analysis.by_loo:
-        parts.append(
-            Markup(
-                "Rows with the same {} as a row that is left out stay among those to learn from, unlike "
-                "those of the rows held out."
-            ).format(words.series(other, "or"))
-        )
-    doubtful = [
-        italic(label(row["name"])) for _, row in models.iterrows() if _doubtful(analysis, row)
-    ]
-    if doubtful:
-        parts.append(
-            Markup(
-                "‡ A check of {} failed, or its leave-one-out is unreliable for more than {} of the rows "
-                "(Pareto k above 0.7)."
-            ).format(words.series(doubtful, "or"), words.percent(BAD_SHARE))
-        )
-    return parts
 
 
-def _left_out_by(row: pd.Series) -> list[Markup | str]:
+def _left_out_by(row: pd.Series) -> str:
     """How the latent value of a row was left out, where that is not in closed form."""
     by, apart = row.get("loo_by"), row.get("loo_ep_difference", math.nan)
     if by == "draws":
-        compared = (
-            ""
-            if not math.isfinite(apart)
-            else f"; expectation propagation differs by up to {apart:.2g} nats in a row, "
-            "Monte Carlo error included"
-        )
-        return [f"Rows are left out by weighting the draws of the latent values{compared}."]
-    if by in ("EP", "Laplace"):
-        method = {"EP": "EP, expectation propagation", "Laplace": "Laplace’s method"}[by]
-        return [f"Rows are left out by {method}, an approximation."]
-    return []
+        nats = f"{apart:.2g} nats in a row, Monte Carlo error included"
+        compared = f"; expectation propagation differs by up to {nats}" * math.isfinite(apart)
+        return f"Rows are left out by weighting the draws of the latent values{compared}."
+    method = {"EP": "EP, expectation propagation", "Laplace": "Laplace’s method"}.get(by)
+    return f"Rows are left out by {method}, an approximation." if method else ""
 
 
 def _notes_on_evidence(analysis: Analysis) -> list[Markup | str]:
@@ -322,16 +264,13 @@ def _notes_on_evidence(analysis: Analysis) -> list[Markup | str]:
     then = " It favours models with more settings somewhat, as it is not averaged over them."
     if analysis.evidence_averaged:
         how, then = "averaged over its settings as its priors weigh them", ""
-    parts: list[Markup | str] = [
+    alarmed = [row["name"] for _, row in models.iterrows() if touched_by_alarm(row)]
+    return [
         f"† For {shown} against the model. The evidence is the probability that a model, {how}, gave to all "
         f"{words.rows(int(analysis.info['n_learning']))} together before it saw any.{then}",
+        html.naming(
+            "§ The evidence of {} raised an alarm; its number is in the folded tables and should not be "
+            "quoted.",
+            html.names(alarmed),
+        ),
     ]
-    alarmed = [label(row["name"]) for _, row in models.iterrows() if touched_by_alarm(row)]
-    if alarmed:
-        parts.append(
-            Markup(
-                "§ The evidence of {} raised an alarm; its number is in the folded tables and should "
-                "not be quoted."
-            ).format(words.series([italic(name) for name in alarmed]))
-        )
-    return parts

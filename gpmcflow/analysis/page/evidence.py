@@ -8,22 +8,8 @@ import re
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
-from gpmcflow.analysis.page.html import (
-    Head,
-    bold,
-    code,
-    figure,
-    folded,
-    italic,
-    join,
-    link,
-    paragraph,
-    quiet,
-    sentences,
-    table,
-)
+from gpmcflow.analysis.page import html, words
+from gpmcflow.analysis.page.canvas import one_panel, panel
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.plot.ladders import LADDER, ladder
 from gpmcflow.plot.rows import EVIDENCE, evidence_bars, interval_rows, rows_frame
@@ -44,60 +30,38 @@ def by_evidence(analysis: Analysis) -> Markup:
     rough = rows[rows["verdict"] == ROUGH].groupby("settle", sort=False)
     said += [_rough(analysis, settle, group, len(sound)) for settle, group in rough]
     said.append(_difference(analysis))
-    return join(
-        [
-            paragraph(sentences(said)),
-            _picture(analysis, sound),
-            _table(rows, best=0 if len(sound) > 1 else -1),
-            quiet(_notes(len(sound), len(rows) - len(sound))),
-            quiet(_hyperpriors(analysis)),
-            _ladders(analysis),
-        ]
+    return html.join(
+        html.paragraph(*said),
+        _picture(analysis, sound),
+        _table(rows, best=0 if len(sound) > 1 else -1),
+        html.quiet(_notes(len(sound), len(rows) - len(sound))),
+        html.quiet(_hyperpriors(analysis)),
+        _ladders(analysis),
     )
 
 
 def _favoured(analysis: Analysis, sound: pd.DataFrame) -> Markup:
     """What the data favour, over what, by how much, and what they cannot tell apart."""
     best, others = sound.iloc[0], sound.iloc[1:]
-    name = bold(label(best["model"]))
-    behind = {
-        verdict: [row for _, row in others.iterrows() if row["verdict"] == verdict]
-        for verdict in ("worse", "no preference", "not resolved")
+    name = html.bold(label(best["model"]))
+    texts = {
+        "worse": "By the evidence the data favour {}: it is {}.",
+        "no preference": "The evidence leans towards {}, which is {}.",
+        "not resolved": "{} and {} cannot be told apart by the evidence.",
     }
     parts = []
-    if behind["worse"]:
-        times = [
-            words.times_phrase(-row["log_bayes_factor"], _name(row)) for row in behind["worse"]
-        ]
-        parts.append(
-            Markup("By the evidence the data favour {}: it is {}.").format(
-                name, words.series(times)
-            )
-        )
-    if behind["no preference"]:
-        slightly = [
-            words.times_phrase(-row["log_bayes_factor"], _name(row))
-            for row in behind["no preference"]
-        ]
-        parts.append(
-            Markup("The evidence leans towards {}, which is {}.").format(
-                name, words.series(slightly)
-            )
-        )
-    if behind["not resolved"]:
-        parts.append(
-            Markup("{} and {} cannot be told apart by the evidence.").format(
-                name, words.series([_name(row) for row in behind["not resolved"]])
-            )
-        )
+    for verdict, text in texts.items():
+        behind = [row for _, row in others.iterrows() if row["verdict"] == verdict]
+        named = [_name(row) for row in behind]
+        if verdict != "not resolved":
+            named = [words.times_phrase(-row["log_bayes_factor"], _name(row)) for row in behind]
+        if behind:
+            parts.append(Markup(text).format(name, words.series(named)))
     shown = analysis.info["shown"]
-    if shown in {row["model"] for row in behind["worse"]}:
-        parts.append(
-            Markup("This page shows {} all the same, for its predictions.").format(
-                italic(label(shown))
-            )
-        )
-    return sentences(parts)
+    if shown in set(others.loc[others["verdict"] == "worse", "model"]):
+        text = "This page shows {} all the same, for its predictions."
+        parts.append(Markup(text).format(html.italic(label(shown))))
+    return html.sentences(*parts)
 
 
 def _picture(analysis: Analysis, sound: pd.DataFrame) -> Markup:
@@ -110,12 +74,13 @@ def _picture(analysis: Analysis, sound: pd.DataFrame) -> Markup:
     )
     names = [label(name) for name in sound["model"]]
     bars = evidence_bars(names, sound["log_evidence"], sound["standard_error"])
-    key = f"{analysis.info['name']}-evidence"
-    return figure([drawn(key, caption, rows_frame(bars), interval_rows, bars, EVIDENCE)], caption)
+    return one_panel(
+        *(analysis, "evidence", caption, rows_frame(bars), interval_rows), *(bars, EVIDENCE)
+    )
 
 
 def _name(row: pd.Series) -> Markup:
-    return italic(label(row["model"]))
+    return html.italic(label(row["model"]))
 
 
 def _rough(analysis: Analysis, settle: str, rows: pd.DataFrame, n_sound: int) -> Markup:
@@ -128,11 +93,11 @@ def _rough(analysis: Analysis, settle: str, rows: pd.DataFrame, n_sound: int) ->
         "The evidence of {} is rough, and {}; for a better one write {} in {}, and {} tells what that "
         "costs."
     ).format(
-        words.series([_name(row) for _, row in rows.iterrows()]),
+        words.series(html.names(rows["model"])),
         left_out,
-        code(settle),
-        code(analysis.info["yaml"]),
-        code(f"gpmcflow check {analysis.info['yaml']}"),
+        html.code(settle),
+        html.code(analysis.info["yaml"]),
+        html.code(f"gpmcflow check {analysis.info['yaml']}"),
     )
 
 
@@ -145,13 +110,8 @@ def _difference(analysis: Analysis) -> str:
 
 
 def _table(rows: pd.DataFrame, best: int) -> Markup:
-    heads = [
-        *(Head("model"), Head("log evidence*", True), Head("fit*", True, True)),
-        *(
-            Head("complexity*", True, True),
-            Head("probability†" if best == 0 else "probability", True, wrap=True),
-        ),
-    ]
+    probability = "probability† #&" if best == 0 else "probability #&"
+    heads = html.heads("model", "log evidence* #", "fit* #~", "complexity* #~", probability)
     cells = []
     for _, row in rows.iterrows():
         rough, shown_error = row["verdict"] == ROUGH, max(row["standard_error"], 0.01)
@@ -164,7 +124,7 @@ def _table(rows: pd.DataFrame, best: int) -> Markup:
         if rough and not row["standard_error"] < UNKNOWN:
             evidence, complexity = "unknown ‡", ""
         cells.append([label(row["model"]), evidence, fit, complexity, _probability(row)])
-    return table(heads, cells, best=best)
+    return html.table(heads, cells, best=best)
 
 
 def _probability(row: pd.Series) -> str:
@@ -188,7 +148,7 @@ def _notes(n_sound: int, n_rough: int) -> Markup:
         )
     if n_rough:
         parts.append("‡ It raised an alarm, and should not be quoted.")
-    return sentences([*parts, Markup("All: {}.").format(link("evidence.csv"))])
+    return html.sentences(*parts, Markup("All: {}.").format(html.link("evidence.csv")))
 
 
 def _hyperpriors(analysis: Analysis) -> Markup:
@@ -201,18 +161,15 @@ def _hyperpriors(analysis: Analysis) -> Markup:
         span = f"{words.number(row.prior_q025, 2)} to {words.number(row.prior_q975, 2)}"
         having = kinds.setdefault((name, span), [])
         having += [row.model] * (row.model not in having)
-    if not kinds:
-        return Markup("")
     parts = []
     for (name, span), having in kinds.items():
-        of = Markup("")
-        if len(having) < len(models):
-            of = Markup(" ({})").format(words.series([italic(label(model)) for model in having]))
+        of = html.naming(" ({})", html.names(having) if len(having) < len(models) else ())
         parts.append(Markup("{} {}{}").format(name, span, of))
-    return Markup(
-        "The hyperpriors are part of the models, and wider ones cost evidence. With 95 % probability "
-        "before the data: {}."
-    ).format(Markup("; ").join(parts))
+    text = (
+        "The hyperpriors are part of the models, and wider ones cost evidence. With 95 % probability before "
+        "the data: {}."
+    )
+    return Markup(text).format(Markup("; ").join(parts)) if parts else Markup("")
 
 
 def _ladders(analysis: Analysis) -> Markup:
@@ -229,22 +186,18 @@ def _ladders(analysis: Analysis) -> Markup:
     )
     values = analysis["evidence"].set_index("model")["log_evidence"]
     panels = [
-        drawn(
-            f"{analysis.info['name']}-ladder-{name}",
-            *(caption, LADDER, ladder, rows, values[name], label(name)),
-        )
+        panel(analysis, f"ladder-{name}", caption, LADDER, ladder, rows, values[name], label(name))
         for name, rows in frame.groupby("model", sort=False)
     ]
-    return folded("From the fitted Gaussian to the posterior: the ladders", figure(panels, caption))
+    return html.folded(
+        "From the fitted Gaussian to the posterior: the ladders", html.figure(panels, caption)
+    )
 
 
 def how_computed(analysis: Analysis) -> Markup:
     """Route, effective draws, overlap and alarm of each model."""
     routes = {"two_ended": "bridge", "ladder": "ladder"}
-    heads = [
-        *(Head("model"), Head("route"), Head("effective draws", True)),
-        *(Head("variance of terms", True, True), Head("alarm")),
-    ]
+    heads = html.heads("model", "route", "effective draws #", "variance of terms #~", "alarm")
     cells = [
         [
             *(label(row.model), routes[row.route], words.fixed(row.effective_size, 0)),
@@ -252,4 +205,4 @@ def how_computed(analysis: Analysis) -> Markup:
         ]
         for row in analysis["evidence"].itertuples()
     ]
-    return table(heads, cells)
+    return html.table(heads, cells)

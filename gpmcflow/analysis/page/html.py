@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from markupsafe import Markup, escape
+
+from gpmcflow.analysis.page import words
+from gpmcflow.plot.numbers import label
 
 _LONG_WORD = 22  # letters
 
@@ -36,27 +40,38 @@ class Head(NamedTuple):
         return Markup(' class="{}"').format(" ".join(names)) if names else Markup("")
 
 
-def join(parts: Iterable[Markup | str]) -> Markup:
-    """Parts one after the other, each on a line of its own."""
+def heads(*texts: str) -> list[Head]:
+    """Headings, "sd #~": the marks at the end say that it is a number (#), wide (~) or wrapped (&)."""
+    found = [re.fullmatch(r"(.*?)(?: ([#~&]+))?", text) for text in texts]
+    return [Head(own[1], *(mark in (own[2] or "") for mark in "#~&")) for own in found if own]
+
+
+def section(key: str, heading: str, *parts: Markup | str) -> Section:
+    """A section of these parts."""
+    return Section(key, heading, join(*parts))
+
+
+def join(*parts: Markup | str) -> Markup:
+    """Parts one after the other, each on a line of its own; empty ones are left out."""
     return Markup("\n").join(part for part in parts if part)
 
 
-def sentences(parts: Iterable[Markup | str]) -> Markup:
+def sentences(*parts: Markup | str) -> Markup:
     """Sentences with a space between them; empty ones are left out."""
     return Markup(" ").join(part for part in parts if part)
 
 
-def paragraph(text: Markup | str, kind: str = "") -> Markup:
-    """A paragraph; nothing for an empty text."""
-    if not text:
+def paragraph(*parts: Markup | str, kind: str = "") -> Markup:
+    """A paragraph of sentences; nothing if all are empty."""
+    if not (text := sentences(*parts)):
         return Markup("")
     name = Markup(' class="{}"').format(kind) if kind else Markup("")
     return Markup("<p{}>{}</p>").format(name, text)
 
 
-def quiet(text: Markup | str) -> Markup:
+def quiet(*parts: Markup | str) -> Markup:
     """A paragraph in small grey type."""
-    return paragraph(text, "quiet")
+    return paragraph(*parts, kind="quiet")
 
 
 def bold(text: str) -> Markup:
@@ -67,6 +82,16 @@ def bold(text: str) -> Markup:
 def italic(text: str) -> Markup:
     """A name within a sentence."""
     return Markup("<i>{}</i>").format(text)
+
+
+def naming(template: str, items: Sequence[Markup | str], conjunction: str = "and") -> Markup:
+    """A template with the series of some items; nothing without any."""
+    return Markup(template).format(words.series(items, conjunction)) if items else Markup("")
+
+
+def names(columns: Iterable[object]) -> list[Markup]:
+    """Names of columns or models within a sentence."""
+    return [italic(label(str(column))) for column in columns]
 
 
 def code(text: str) -> Markup:

@@ -5,20 +5,8 @@ from __future__ import annotations
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    figure,
-    italic,
-    join,
-    link,
-    paragraph,
-    quiet,
-    sentences,
-    table,
-)
+from gpmcflow.analysis.page import html, words
+from gpmcflow.analysis.page.canvas import panel
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import nothing_learnt
 from gpmcflow.plot.curves import effect_by, effect_by_frame, positions
@@ -26,7 +14,7 @@ from gpmcflow.plot.curves import effect_by, effect_by_frame, positions
 _CLEAR, _WEAK = 0.01, 0.05
 
 
-def interactions(analysis: Analysis) -> Section | None:
+def interactions(analysis: Analysis) -> html.Section | None:
     """A picture and a row for each pair that acts together; none where there is no such pair."""
     frame = analysis["interactions"]
     frame = frame[frame["chance"] < _WEAK]
@@ -36,19 +24,17 @@ def interactions(analysis: Analysis) -> Section | None:
         f"{words.capital(analysis.response)} with one column along the axis and another at some of its "
         "values; bands: 95 % intervals. Averages are over rows of the file."
     )
-    body = [
-        paragraph(sentences([_sentence(analysis, row) for _, row in frame.iterrows()])),
-        figure([_picture(analysis, row, caption) for _, row in frame.iterrows()], caption),
+    note = Markup(
+        "An interaction is shown if changes that do not depend on the other column would differ so much with "
+        "a chance below 5 %, counting all pairs that share a term of the model. All: {}, {}."
+    ).format(html.link("interactions.csv"), html.link("pairs.csv"))
+    return html.section(
+        *("interactions", "Do columns act together?"),
+        html.paragraph(*(_sentence(analysis, row) for _, row in frame.iterrows())),
+        html.figure([_picture(analysis, row, caption) for _, row in frame.iterrows()], caption),
         _table(analysis, frame),
-        quiet(
-            Markup(
-                "An interaction is shown if changes that do not depend on the other column would differ so "
-                "much with a chance below 5 %, counting all pairs that share a term of the model. All: {}, "
-                "{}."
-            ).format(link("interactions.csv"), link("pairs.csv"))
-        ),
-    ]
-    return Section("interactions", "Do columns act together?", join(body))
+        html.quiet(note),
+    )
 
 
 def _sentence(analysis: Analysis, row: pd.Series) -> Markup:
@@ -56,7 +42,7 @@ def _sentence(analysis: Analysis, row: pd.Series) -> Markup:
     return Markup(
         "The effect of {} depends on {}{}: from {} to {} it is {} with {} at {}, and {} at {}."
     ).format(
-        *(italic(label(row["column"])), italic(label(row["by"])), evidence),
+        *(html.italic(label(row["column"])), html.italic(label(row["by"])), evidence),
         *words.ends(str(row["low"]), str(row["high"])),
         *(_amount(analysis, row, "at_low"), label(row["by"]), words.natural(str(row["by_low"]))),
         *(_amount(analysis, row, "at_high"), words.natural(str(row["by_high"]))),
@@ -65,12 +51,11 @@ def _sentence(analysis: Analysis, row: pd.Series) -> Markup:
 
 def _amount(analysis: Analysis, row: pd.Series, name: str) -> str:
     triple = (row[name], row[f"{name}_low"], row[f"{name}_high"])
-    if analysis.shares:
-        middle, low, high = words.points_parts(*triple, sign=True)
-        return f"{middle} points ({low} to {high})"
-    if analysis.ratios:
+    if analysis.own.shares:
+        return words.points(*triple, noun=" points")
+    if analysis.own.ratios:
         return f"a factor of {words.interval(*triple)}"
-    return words.interval(*triple, unit=analysis.unit_after(analysis.info["target"]["name"]))
+    return words.interval(*triple, unit=analysis.unit)
 
 
 def _picture(analysis: Analysis, row: pd.Series, caption: str) -> Markup:
@@ -78,21 +63,19 @@ def _picture(analysis: Analysis, row: pd.Series, caption: str) -> Markup:
     part = pairs[(pairs["column"] == row["column"]) & (pairs["by"] == row["by"])]
     part = part.drop(columns="by").rename(columns={"by_value": "by"})
     levels = positions(part["value"]) is None
-    return drawn(
-        f"{analysis.info['name']}-pair-{row.name}",
+    return panel(
+        *(analysis, f"pair-{row.name}"),
         *(caption, effect_by_frame(part, levels=levels), effect_by, part),
-        **{"levels": levels, "share": analysis.shares, "by": label(row["by"])},
+        **{"levels": levels, "share": analysis.own.shares, "by": label(row["by"])},
         response=analysis.response,
         name=analysis.with_unit(row["column"]),
     )
 
 
 def _table(analysis: Analysis, frame: pd.DataFrame) -> Markup:
-    of = "ratio of the factors" if analysis.ratios else "difference"
-    heads = [
-        *(Head("column"), Head("from … to"), Head("by"), Head("at the first", True, wrap=True)),
-        *(Head("at the second", True, wrap=True), Head(of, True, wrap=True)),
-    ]
+    of = "ratio of the factors" if analysis.own.ratios else "difference"
+    at = "at the first #&", "at the second #&"
+    heads = html.heads("column", "from … to", "by", *at, f"{of} #&")
     cells = []
     for _, row in frame.iterrows():
         low, high = words.ends(str(row["low"]), str(row["high"]))
@@ -104,14 +87,11 @@ def _table(analysis: Analysis, frame: pd.DataFrame) -> Markup:
                 *(_cell(analysis, row, name) for name in ("at_low", "at_high", "difference")),
             ]
         )
-    return table(heads, cells)
+    return html.table(heads, cells)
 
 
 def _cell(analysis: Analysis, row: pd.Series, name: str) -> str:
     triple = (row[name], row[f"{name}_low"], row[f"{name}_high"])
-    if analysis.shares and name == "difference":  # which may be 150 points
+    if analysis.own.shares and name == "difference":  # which may be 150 points
         return words.interval(*(100.0 * end for end in triple))
-    if analysis.shares:
-        middle, low, high = words.points_parts(*triple, sign=True)
-        return f"{middle} ({low} to {high})"
-    return words.interval(*triple)
+    return analysis.change_in_words(*triple)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,8 @@ from gpmcflow.analysis.page.scores import scores
 from gpmcflow.analysis.page.tables import again, predictions, your_data
 from gpmcflow.analysis.page.technical import learned, technical
 from gpmcflow.analysis.page.trust import trust
-from gpmcflow.errors import refuse_unfit, visible
+from gpmcflow.errors import GpmcflowError, refuse_unfit, visible
+from gpmcflow.storage.input_files import load_json
 
 _ORDER = (
     *(answer, picture, area_section, scores, reliability, columns_that_matter, interactions, reach),
@@ -85,6 +86,24 @@ def answer_of(folder: Path, info: Mapping[str, Any]) -> tuple[str, str]:
         parts: list[Section | None] = [answer(analysis), picture(analysis)]
         title = title_of(analysis)
     return title, _unbroken("\n".join(str(part.body) for part in parts if part))
+
+
+def answers(config: Mapping[str, Any], folder: str | Path) -> Iterator[tuple[str, str, str]]:
+    """(title, link, HTML) of each analysis: its answer and its picture, and its own report.
+
+    The analyses of the config come first, then those that other configs left in the same folder.
+    """
+    results, own = Path(folder, "results"), list(config["analyses"])
+    left = [report.parent for report in sorted(results.glob("*/report.html"))]
+    others = [f.name for f in left if f.name not in own and (f / "info.json").is_file()]
+    for name in [*own, *others]:
+        try:
+            title, html = answer_of(results / name, load_json(results / name / "info.json"))
+        except GpmcflowError:
+            if name in own:
+                raise
+            title, html = name, ""  # of another version, or half removed: its own report stands
+        yield title, f"{name}/report.html", html
 
 
 def page_style() -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pandas as pd
+from markupsafe import Markup
 
 from gpmcflow.analysis.effects import MOST_LEVELS
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.area_map import area_maps
-from gpmcflow.analysis.page.canvas import drawn
-from gpmcflow.analysis.page.html import Section, figure, join
+from gpmcflow.analysis.page import html, words
+from gpmcflow.analysis.page.areas import area_maps
+from gpmcflow.analysis.page.canvas import one_panel, panel
 from gpmcflow.analysis.page.places import doubt_sentence
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import place_leads, place_of
@@ -16,89 +18,59 @@ from gpmcflow.plot import curves
 from gpmcflow.plot.maps import MOST_POINTS, draw_map, grid_of, map_frame, unsure_above
 
 
-def picture(analysis: Analysis) -> Section | None:
+def picture(analysis: Analysis) -> html.Section | None:
     """Second section, or none where an analysis has left nothing to draw."""
-    areas = area_maps(analysis)
-    if place_leads(analysis):
-        body = _map(analysis)
-    elif not analysis["grades"].empty:
-        body = _grades(analysis)
-    elif not analysis["curve"].empty:
-        body = _curve(analysis)
-    elif not analysis["effects"].empty:
-        body = _effects(analysis)
-    elif areas is not None:
-        return Section("picture", "The picture", areas)
-    else:
-        return None
-    if areas is not None:
-        body = join([areas, body])
+    areas, by_table = area_maps(analysis), {"grades": _grades, "curve": _curve, "effects": _effects}
+    draw = next((own for name, own in by_table.items() if not analysis[name].empty), None)
+    draw = _map if place_leads(analysis) else draw
+    if draw is None:
+        return None if areas is None else html.section("picture", "The picture", areas)
+    parts = [areas or "", draw(analysis)]
     place = place_of(analysis)
     if place is not None and place.seen and not place_leads(analysis):
-        body = join([body, _map(analysis)])
+        parts.append(_map(analysis))
     if not analysis["survival"].empty:
-        body = join([body, _survival(analysis)])
-    return Section("picture", "The picture", body)
+        parts.append(_survival(analysis))
+    return html.section("picture", "The picture", *parts)
 
 
-def _map(analysis: Analysis):
+def _map(analysis: Analysis) -> Markup:
     grid = grid_of(analysis["map"], analysis.kind)
     points = analysis["points"].iloc[:0] if analysis.info.get("share") else analysis["points"]
     x, y = analysis.info["coordinates"]
-    doubts = {
-        "counts": (
-            "how far the truth may lie from the map, as a factor up or down",
-            "Uncertainty (95 %): within a factor of",
-        ),
-        **dict.fromkeys(
-            ("positive", "survival"),
-            (
-                "how far the truth may lie from the map, as a factor up or down",
-                "Uncertainty (95 %): within a factor of",
-            ),
-        ),
-        "real": (
-            "how far the truth may lie from the map, up or down",
-            "Uncertainty (95 %): within",
-        ),
-    }
-    words_of_doubt, title = doubts.get(
-        analysis.kind,
-        ("how far the truth may lie from the map, up or down", "Uncertainty (95 %): within"),
-    )
+    factor, of = (" as a factor", " a factor of") if analysis.own.ratios else ("", "")
     dots = ""
     if len(points):
         some = "" if len(points) <= MOST_POINTS else f"{MOST_POINTS} of "
         dots = f"Dots: {some}the {words.rows(len(points))}."
-    caption = " ".join(
-        part
-        for part in (
-            f"First: {analysis.response}.",
-            f"Second: {words_of_doubt}, with 95 % probability.",
-            dots,
-            doubt_sentence(analysis, grid),
-        )
-        if part
+    caption = _caption(
+        f"First: {analysis.response}.",
+        f"Second: how far the truth may lie from the map,{factor} up or down, with 95 % probability.",
+        dots,
+        doubt_sentence(analysis, grid),
     )
-    key, frame = f"{analysis.info['name']}-map", map_frame(grid)
-    names, share = (analysis.with_unit(x), analysis.with_unit(y)), analysis.shares
+    names, share = (analysis.with_unit(x), analysis.with_unit(y)), analysis.own.shares
+    drawing = caption, map_frame(grid), partial(draw_map, names=names, share=share), grid
     panels = [
-        drawn(
-            *(f"{key}-0", caption, frame, draw_map, grid, grid.mean, points),
+        panel(
+            *(analysis, "map-0", *drawing, grid.mean, points),
             title=words.capital(analysis.response),
-            geometric=analysis.ratios,
+            geometric=analysis.own.ratios,
             unsure=unsure_above(grid, analysis.kind),
-            **{"names": names, "share": share},
         ),
-        drawn(
-            *(f"{key}-1", caption, frame, draw_map, grid, grid.doubt, points),
-            **{"title": title, "names": names, "share": share},
+        panel(
+            *(analysis, "map-1", *drawing, grid.doubt, points),
+            title=f"Uncertainty (95 %): within{of}",
         ),
     ]
-    return figure(panels, caption)
+    return html.figure(panels, caption)
 
 
-def _curve(analysis: Analysis):
+def _caption(*sentences: str) -> str:
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _curve(analysis: Analysis) -> Markup:
     curve, rug = analysis["curve"].sort_values("value"), _rug(analysis)
     used = analysis["relevance"]["column"]
     name = used.iloc[0] if len(used) else ""
@@ -107,26 +79,21 @@ def _curve(analysis: Analysis):
     if analysis.kind == "binary":
         parts[0] = parts[0].replace("inner band", "band")
         if len(rug):
-            target = analysis.info["target"]
-            parts.append(
-                f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the bottom."
-            )
+            parts.append(f"{_ticks(analysis)}.")
     else:
         parts.append("Outer band: 95 % interval of one new row.")
         if len(rug):
-            parts.append(_ends(rug) or f"Dots: {_some(analysis, rug, len(rug))}.")
+            parts.append(_ends(rug) or f"Dots: {_some(analysis, len(rug))}.")
     caption = " ".join(parts)
-    panel = drawn(
-        f"{analysis.info['name']}-curve",
-        *(caption, curves.CURVE, curves.curve, curve, rug),
+    return one_panel(
+        *(analysis, "curve", caption, curves.CURVE, curves.curve, curve, rug),
         kind=analysis.kind,
         response=words.capital(_axis(analysis)),
         name=analysis.with_unit(name) if name else "input",
     )
-    return figure([panel], caption)
 
 
-def _survival(analysis: Analysis):
+def _survival(analysis: Analysis) -> Markup:
     strongest = analysis["relevance"].query("kind != 'place'").iloc[0]
     name = label(strongest["column"])
     low, high = words.ends(str(strongest["low"]), str(strongest["high"]))
@@ -135,99 +102,82 @@ def _survival(analysis: Analysis):
         f"{low} (dashed), other things equal. Grey steps: all rows by Kaplan-Meier, which allows for those "
         "not seen to end."
     )
-    key, time = f"{analysis.info['name']}-survival", analysis.info["target"]["name"]
-    ends = (strongest["high"], strongest["low"])
-    panel = drawn(
-        *(key, caption, curves.SURVIVAL, curves.survival),
+    ends, time = (strongest["high"], strongest["low"]), analysis.info["target"]["name"]
+    return one_panel(
+        *(analysis, "survival", caption, curves.SURVIVAL, curves.survival),
         *(analysis["survival"], ends, analysis.with_unit(time)),
     )
-    return figure([panel], caption)
 
 
-def _grades(analysis: Analysis):
+def _grades(analysis: Analysis) -> Markup:
     table, target, level = analysis["grades"], analysis.info["target"], analysis.own.level
     levels, split = list(target["levels"]), int(target["split"])
     if analysis.kind == "classes":  # the class that the page reports stands above the others
         levels = [name for name in levels if name != target["positive"]] + [target["positive"]]
         split = len(levels)
-    relevance = analysis["relevance"]
-    categories = set(relevance.loc[relevance["kind"] == "category", "column"])
     caption = (
         f"Probability of each {level} of {analysis.target} when one column is set to a value, other things "
         f"equal{'; the lowest grade is at the bottom' if level == 'grade' else ''}. Below the line: "
         f"{target['negative']}; above it: {target['positive']}; dashes: its 95 % interval."
     )
-    panels = []
+    panels, shared = [], {"grades": levels, "split": split, "level": level}
     for index, (column, part) in enumerate(table.groupby("column", sort=False)):
-        words_of = column in categories
+        words_of = column in _categories(analysis)
         values = part.loc[part["grade"] == levels[0], "value"]
         own = analysis["effects"][analysis["effects"]["column"] == column]
-        panels.append(
-            drawn(
-                f"{analysis.info['name']}-grades-{index}",
-                *(caption, curves.band_frame(values, levels=words_of), curves.bands, part, own),
-                **{"grades": levels, "split": split, "level": level, "levels": words_of},
-                name=analysis.with_unit(column),
-            )
-        )
-    return figure(panels, caption)
+        drawing = curves.band_frame(values, levels=words_of), curves.bands, part, own
+        named = {"levels": words_of, "name": analysis.with_unit(column)}
+        panels.append(panel(analysis, f"grades-{index}", caption, *drawing, **shared, **named))
+    return html.figure(panels, caption)
 
 
-def _effects(analysis: Analysis):
+def _categories(analysis: Analysis) -> set[str]:
+    relevance = analysis["relevance"]
+    return set(relevance.loc[relevance["kind"] == "category", "column"])
+
+
+def _effects(analysis: Analysis) -> Markup:
     effects, rug = analysis["effects"], _rug(analysis)
     target = analysis.info["target"]
     names = {column: analysis.with_unit(column) for column in effects["column"].unique()}
+    mean = "geometric mean" if analysis.kind == "survival" else "average"
+    overall = "share" if analysis.own.shares and not analysis.own.measured else analysis.own.overall
     parts = [
         f"{words.capital(analysis.response)} when one column is set to a value, other things equal.",
-        f"Line or dots: {_mean(analysis)} over the rows; band or bars: its 95 % interval; dashes: "
-        f"{_overall(analysis)} of all rows, {_base(analysis)}.",
+        f"Line or dots: {mean} over the rows; band or bars: its 95 % interval; dashes: "
+        f"{overall} of all rows, {_base(analysis)}.",
     ]
     first = rug[rug["column"] == effects["column"].iloc[0]]
     if len(first):
-        some = _some(analysis, first, len(first))
+        some = _some(analysis, len(first))
         if analysis.kind == "binary":
-            parts.append(
-                f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the "
-                f"bottom ({some})."
-            )
+            parts.append(f"{_ticks(analysis)} ({some}).")
         elif analysis.kind == "survival":
             parts.append(_ends(first))
-        elif analysis.measured:
+        elif analysis.own.measured:
             parts.append(f"Grey dots: measured rows ({some}).")
         else:
             parts.append(f"Each tick is a row ({some}).")
     if len(names) > 1:
-        parts.append(
-            f"{words.capital('both' if len(names) == 2 else 'all ' + words.count(len(names)))} "
-            "pictures share one vertical axis."
-        )
-    relevance = analysis["relevance"]
-    categories = set(relevance.loc[relevance["kind"] == "category", "column"])
+        every = "Both" if len(names) == 2 else f"All {words.count(len(names))}"
+        parts.append(f"{every} pictures share one vertical axis.")
+    categories = _categories(analysis)
     if any(effects.loc[effects["column"].isin(categories), "column"].value_counts() >= MOST_LEVELS):
         parts.append(f"Of a category the {MOST_LEVELS} most frequent levels are shown.")
     caption = " ".join(parts)
     base = float(analysis.info["base"])
-    limits = curves.effect_limits(effects, rug, analysis.kind, base)
+    ends = str(target.get("positive")), str(target.get("negative"))
+    shared = {"kind": analysis.kind, "base": base, "response": _axis(analysis), "ends": ends}
+    shared["limits"] = curves.effect_limits(effects, rug, analysis.kind, base)
     panels = []
     for index, (column, part) in enumerate(effects.groupby("column", sort=False)):
         levels = column in categories
-        panels.append(
-            drawn(
-                f"{analysis.info['name']}-effects-{index}",
-                *(caption, curves.effect_frame(part, levels=levels), curves.effect_with_rows),
-                *(part, rug[rug["column"] == column]),
-                **{"kind": analysis.kind, "levels": levels, "limits": limits, "base": base},
-                response=_axis(analysis),
-                name=names[column],
-                base_name=curves.base_name(analysis.shares, base) if index == 0 else "",
-                ends=(str(target.get("positive")), str(target.get("negative"))),
-            )
-        )
-    return figure(panels, caption)
-
-
-def _overall(analysis: Analysis) -> str:
-    return "share" if analysis.shares and not analysis.measured else analysis.overall
+        drawing = curves.effect_frame(part, levels=levels), curves.effect_with_rows, part
+        own = {"levels": levels, "name": names[column]}
+        own["base_name"] = curves.base_name(analysis.own.shares, base) if index == 0 else ""
+        rows = rug[rug["column"] == column]
+        panels.append(panel(analysis, f"effects-{index}", caption, *drawing, rows, **shared, **own))
+    return html.figure(panels, caption)
 
 
 def _ends(rug: pd.DataFrame) -> str:
@@ -241,16 +191,11 @@ def _ends(rug: pd.DataFrame) -> str:
     )
 
 
-def _mean(analysis: Analysis) -> str:
-    return "geometric mean" if analysis.kind == "survival" else "average"
-
-
 def _base(analysis: Analysis) -> str:
-    if analysis.shares:
+    if analysis.own.shares:
         return words.percent(analysis.info["base"])
-    unit = analysis.unit_after(analysis.info["target"]["name"])
     per = f" {analysis.per}" if analysis.kind == "counts" and analysis.per else ""
-    return words.number(analysis.info["base"]) + unit + per
+    return words.number(analysis.info["base"]) + analysis.unit + per
 
 
 def _axis(analysis: Analysis) -> str:
@@ -259,10 +204,17 @@ def _axis(analysis: Analysis) -> str:
     return f"{analysis.response} ({unit})" if unit else analysis.response
 
 
+def _ticks(analysis: Analysis) -> str:
+    target = analysis.info["target"]
+    return (
+        f"Each tick is a row, {target['positive']} at the top, {target['negative']} at the bottom"
+    )
+
+
 def _rug(analysis: Analysis) -> pd.DataFrame:
     return analysis["rug"].iloc[:0] if analysis.info.get("share") else analysis["rug"]
 
 
-def _some(analysis: Analysis, part: pd.DataFrame, drawn: int) -> str:
+def _some(analysis: Analysis, drawn: int) -> str:
     n = int(analysis.info["n_used"])
     return f"all {words.rows(n)}" if drawn >= n else f"{drawn} of {words.rows(n)}"

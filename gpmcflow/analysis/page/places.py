@@ -8,8 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from scipy.ndimage import maximum_filter
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import bold, sentences
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.standing import nothing_learnt, place_of
 from gpmcflow.plot.maps import Grid, grid_of, unsure_above
@@ -66,22 +65,19 @@ def map_answer(analysis: Analysis) -> Markup:
     parts: list[Markup | str] = [Markup("{} differs from place to place.").format(subject)]
     if sure:
         named = sure[:_MOST]
-        places = [_place(analysis, one, first=k == 0) for k, one in enumerate(named)]
-        what = f"{words.count(len(sure))} centre{'s' * (len(sure) > 1)}"
+        places = words.series([_place(analysis, one, first=k == 0) for k, one in enumerate(named)])
+        what = html.bold(f"{words.count(len(sure))} centre{'s' * (len(sure) > 1)}")
         highest = "" if len(sure) <= _MOST else f", the {words.count(len(named))} highest"
-        parts.append(
-            Markup("It is high in {}{}: {}, against {} on average.").format(
-                bold(what), highest, words.series(places), average
-            )
-        )
-    if (not sure or analysis.measured) and lowest.high < base:
+        text = Markup("It is high in {}{}: {}, against {} on average.")
+        parts.append(text.format(what, highest, places, average))
+    if (not sure or analysis.own.measured) and lowest.high < base:
         against = "" if sure else f", against {average} on average"
         parts.append(f"It is lowest {_place(analysis, lowest, first=not sure)}{against}.")
     unsure = [one for one in unsure if one.mean - base > 0.5 * (np.nanmax(grid.mean) - base)]
     if unsure and len(sure) < _MOST:
         opening = "It may also be high" if sure else "It may be high"
         parts.append(f"{opening} {_place(analysis, unsure[0])}.")
-    return sentences(parts)
+    return html.sentences(*parts)
 
 
 def doubt_sentence(analysis: Analysis, grid: Grid) -> str:
@@ -89,12 +85,12 @@ def doubt_sentence(analysis: Analysis, grid: Grid) -> str:
     limit = unsure_above(grid, analysis.kind)
     if not (grid.doubt > limit).any():
         return ""
-    if analysis.ratios:
+    if analysis.own.ratios:
         return f"Hatched: uncertain by more than a factor of {words.number(limit, 2)}."
     size = (
         f"{words.number(100 * limit, 2)} points"
-        if analysis.shares
-        else words.number(limit, 2) + analysis.unit_after(analysis.info["target"]["name"])
+        if analysis.own.shares
+        else words.number(limit, 2) + analysis.unit
     )
     return f"Hatched: uncertain by more than {size} up or down."
 
@@ -110,17 +106,17 @@ def _place(analysis: Analysis, place: Place, *, first: bool = False) -> str:
         f"{label(name)} {words.near(value, np.ptp(analysis['map'][axis]))}{analysis.unit_after(name)}"
         for name, value, axis in ((x, place.x, "x"), (y, place.y, "y"))
     )
-    if analysis.shares:
+    if analysis.own.shares:
         size = words.percent_interval(place.mean, place.low, place.high, first=first)
     else:
-        unit = analysis.unit_after(analysis.info["target"]["name"])
-        size = words.interval(place.mean, place.low, place.high, unit=unit, first=first)
+        triple = place.mean, place.low, place.high
+        size = words.interval(*triple, unit=analysis.unit, first=first)
     return f"near {where} with {size}"
 
 
 def _amount(analysis: Analysis, value: float) -> str:
     return (
         words.percent(value)
-        if analysis.shares
+        if analysis.own.shares
         else words.number(value, 2 if analysis.kind == "counts" else 3)
     )

@@ -6,65 +6,55 @@ import math
 
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page import html, standing, words
+from gpmcflow.analysis.page.canvas import one_panel
 from gpmcflow.analysis.page.columns import season_ends
-from gpmcflow.analysis.page.html import Head, Section, figure, join, link, paragraph, quiet, table
 from gpmcflow.analysis.page.results import Analysis, label
-from gpmcflow.analysis.page.standing import (
-    Change,
-    Together,
-    changes,
-    ends,
-    error_unit,
-    nothing_learnt,
-    together,
-)
 from gpmcflow.plot.rows import Bar, interval_rows, rows_frame
 
 _MOST_ROWS, _MOST_BARS = 8, 15
 _LEAST_CHANCE = 1e-4  # that is printed as a number
 
 
-def columns_that_matter(analysis: Analysis) -> Section | None:
+def columns_that_matter(analysis: Analysis) -> html.Section | None:
     """Change of the response with each column, as picture and table; none without such columns."""
-    shifts = changes(analysis)
+    shifts = standing.changes(analysis)
     if all(shift.kind == "place" for shift in shifts):
         return None
-    bars, caption = shifts[:_MOST_BARS], _caption(analysis, shifts)
-    scale = 100 if analysis.shares else 1
+    bars, caption = shifts[:_MOST_BARS], "Dot: change; bar: 95 % interval; dashes: no change."
+    if len(shifts) > _MOST_BARS:
+        caption += f" The first {_MOST_BARS} of {len(shifts)} columns."
+    scale = 100 if analysis.own.shares else 1
     rows = [Bar(s.name, *(scale * x for x in (s.value, s.lower, s.upper))) for s in bars]
-    panel = drawn(
-        f"{analysis.info['name']}-relevance",
+    picture = one_panel(
+        *(analysis, "relevance"),
         *(caption, rows_frame(rows), interval_rows, rows, _axis(analysis)),
-        at=1.0 if analysis.ratios else 0.0,
-        logarithmic=analysis.ratios,
+        at=1.0 if analysis.own.ratios else 0.0,
+        logarithmic=analysis.own.ratios,
     )
-    heads = [Head("column"), Head("from … to"), Head(_change_head(analysis))]
-    heads += [Head("an effect is", wrap=True), Head("chance*", True)]
-    sets = together(analysis)
+    heads = [*html.heads("column", "from … to"), html.Head(_change_head(analysis))]
+    heads += html.heads("an effect is &", "chance* #")
+    sets = standing.together(analysis)
     shared = {column for own in sets if own.alike for column in own.columns}
-    cells = [
-        [
-            *(shift.name, _ends(shift, analysis), _change(analysis, shift)),
-            *(_state(shift, shared), _chance(shift)),
-        ]
-        for shift in shifts[:_MOST_ROWS]
-    ]
+    cells = []
+    for shift in shifts[:_MOST_ROWS]:
+        ends = season_ends(analysis, shift.column) or standing.ends(shift, analysis)
+        change, state = _change(analysis, shift), _state(shift, shared)
+        cells.append([shift.name, ends, change, state, _chance(shift)])
     cells += [
         [_set_name(own, len(shifts)), "", _change(analysis, own), own.state, _chance(own)]
         for own in sets
     ]
-    body = [
-        paragraph(_introduction(analysis)),
-        figure([panel], caption),
-        table(heads, cells),
-        quiet(_note(analysis, shifts)),
-    ]
-    return Section("relevance", "Which columns matter?", join(body))
+    return html.section(
+        *("relevance", "Which columns matter?"),
+        html.paragraph(_introduction(analysis)),
+        picture,
+        html.table(heads, cells),
+        html.quiet(_note(analysis, shifts)),
+    )
 
 
-def reach(analysis: Analysis) -> Section | None:
+def reach(analysis: Analysis) -> html.Section | None:
     """Distance over which two places stay similar, one row a direction; none where nothing fades."""
     frame = analysis["reach"]
     if (frame["low"] == math.inf).all():  # so without coordinates, too
@@ -84,12 +74,14 @@ def reach(analysis: Analysis) -> Section | None:
             if overlap
             else "The intervals do not overlap: similarity reaches farther in one direction."
         )
-    body = [
-        paragraph("At these distances, the correlation between two places has fallen to one half."),
-        table([Head("direction"), Head("distance", True), Head("95 % interval", True)], cells),
-        quiet(stretched),
-    ]
-    return Section("reach", "How far does similarity reach?", join(body))
+    return html.section(
+        *("reach", "How far does similarity reach?"),
+        html.paragraph(
+            "At these distances, the correlation between two places has fallen to one half."
+        ),
+        html.table(html.heads("direction", "distance #", "95 % interval #"), cells),
+        html.quiet(stretched),
+    )
 
 
 def _introduction(analysis: Analysis) -> str:
@@ -102,40 +94,29 @@ def _introduction(analysis: Analysis) -> str:
     )
 
 
-def _caption(analysis: Analysis, shifts: list[Change]) -> str:
-    n = len(shifts)
-    shown = f" The first {_MOST_BARS} of {n} columns." if n > _MOST_BARS else ""
-    return f"Dot: change; bar: 95 % interval; dashes: no change.{shown}"
-
-
 def _axis(analysis: Analysis) -> str:
-    if analysis.shares:
+    if analysis.own.shares:
         return "change in points" + " of probability" * (analysis.kind != "share")
-    if analysis.ratios:
+    if analysis.own.ratios:
         return f"{analysis.response}, as a factor"
     return f"change of {analysis.with_unit(analysis.info['target']['name'])}"
 
 
 def _change_head(analysis: Analysis) -> str:
-    if analysis.shares:
+    if analysis.own.shares:
         return "change in points (95 % interval)"
-    if analysis.ratios:
+    if analysis.own.ratios:
         return "factor (95 % interval)"
-    unit = error_unit(analysis).strip()
+    unit = analysis.unit.strip()
     return f"change{f' in {unit}' if unit else ''} (95 % interval)"
 
 
-def _ends(shift: Change, analysis: Analysis) -> str:
-    """``57 to 131 kg``; of a column with a season ``January to July``."""
-    return season_ends(analysis, shift.column) or ends(shift, analysis)
-
-
-def _state(shift: Change, shared: set[str]) -> str:
+def _state(shift: standing.Change, shared: set[str]) -> str:
     """How firmly an effect is seen; "only together" of a column that shares one."""
     return "only together" if not shift.seen and shift.column in shared else shift.state
 
 
-def _set_name(own: Together, n: int) -> str:
+def _set_name(own: standing.Together, n: int) -> str:
     """``a and b together``, ``a and two more together``, ``all others together``; the answer has all."""
     if own.alike:
         first, *more = map(label, own.columns)
@@ -144,18 +125,14 @@ def _set_name(own: Together, n: int) -> str:
     return "all together" if len(own.columns) == n else "all others together"
 
 
-def _change(analysis: Analysis, shift: Change | Together) -> str:
+def _change(analysis: Analysis, shift: standing.Change | standing.Together) -> str:
     """Change with its interval; nothing of columns that do not go with each other."""
     if not math.isfinite(shift.value):
         return ""
-    triple = (shift.value, shift.lower, shift.upper)
-    if analysis.shares:
-        middle, low, high = words.points_parts(*triple, sign=True)
-        return f"{middle} ({low} to {high})"
-    return words.interval(*triple)
+    return analysis.change_in_words(shift.value, shift.lower, shift.upper)
 
 
-def _chance(shift: Change | Together) -> str:
+def _chance(shift: standing.Change | standing.Together) -> str:
     """``0.08 %``, ``42 %``."""
     if shift.chance < _LEAST_CHANCE:
         return f"<{words.number(100 * _LEAST_CHANCE)}{words.SPACE}%"
@@ -167,7 +144,7 @@ def _grades(analysis: Analysis, n: int) -> str:
     what = (
         "* Chance that a column without any effect shows as large a change, or as steady a trend."
     )
-    if nothing_learnt(analysis):
+    if standing.nothing_learnt(analysis):
         return f"The model does no better than the average, so no change here counts as an effect. {what}"
     if n == 1:
         return f"{what} Below 1 % an effect is clear, below 5 % likely."
@@ -178,22 +155,19 @@ def _grades(analysis: Analysis, n: int) -> str:
     )
 
 
-def _note(analysis: Analysis, shifts: list[Change]) -> Markup:
+def _note(analysis: Analysis, shifts: list[standing.Change]) -> Markup:
     kinds = {shift.kind for shift in shifts}
-    categories = (
-        " For categories: the one that differs most from the most frequent one."
-        if "category" in kinds
-        else ""
-    )
-    place = " For location: a place that one in ten lie below, and one that one in ten lie above."
-    shared = (
-        " Columns that go with each other may share an effect that none of them shows alone: “together” "
-        "moves them along what they have in common (their first principal component)."
-    )
-    return Markup("{} All columns: {}.{}{}{}").format(
-        _grades(analysis, len(shifts)),
-        link("relevance.csv"),
-        categories,
-        place if "place" in kinds else "",
-        shared if any(own.alike for own in together(analysis)) else "",
-    )
+    parts = [_grades(analysis, len(shifts))]
+    parts.append(Markup("All columns: {}.").format(html.link("relevance.csv")))
+    if "category" in kinds:
+        parts.append("For categories: the one that differs most from the most frequent one.")
+    if "place" in kinds:
+        parts.append(
+            "For location: a place that one in ten lie below, and one that one in ten lie above."
+        )
+    if any(own.alike for own in standing.together(analysis)):
+        parts.append(
+            "Columns that go with each other may share an effect that none of them shows alone: “together” "
+            "moves them along what they have in common (their first principal component)."
+        )
+    return html.sentences(*parts)

@@ -6,41 +6,15 @@ from collections.abc import Mapping
 
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    bold,
-    figure,
-    join,
-    paragraph,
-    sentences,
-    table,
-)
+from gpmcflow.analysis.page import html, words
+from gpmcflow.analysis.page.canvas import one_panel, panel
 from gpmcflow.analysis.page.results import ENOUGH_ROWS, Analysis
 from gpmcflow.analysis.page.standing import one_class
-from gpmcflow.plot.judged import (
-    CALIBRATION,
-    MOST_POINTS,
-    QUANTILES,
-    ROOTOGRAM,
-    SCATTER,
-    calibration,
-    count_bins,
-    grade_bins,
-    inside_as_promised,
-    n_inside,
-    probabilities_fit,
-    probability_groups,
-    quantile_shares,
-    quantiles,
-    rootogram,
-    scatter,
-    survival_shares,
-    times_fit,
-)
+from gpmcflow.plot import judged
 
+_QUANTILES = judged.QUANTILES, judged.quantiles
+_ROOTOGRAM = judged.ROOTOGRAM, judged.rootogram
+_CALIBRATION = judged.CALIBRATION, judged.calibration
 _HEADINGS = {
     "binary": "Are the probabilities calibrated?",
     "grades": "Are the grade probabilities calibrated?",
@@ -50,31 +24,28 @@ _HEADINGS = {
 }
 
 
-def reliability(analysis: Analysis) -> Section:
+def reliability(analysis: Analysis) -> html.Section:
     """Calibration (binary), rootogram (counts), or what share the intervals hold."""
     heading = _HEADINGS.get(analysis.kind, "Are the intervals calibrated?")
-    judged = analysis.judged
-    if analysis.kind == "binary" and not judged.empty:
-        judged = judged[judged["probability"].notna()]
-    if judged.empty:
+    rows = analysis.judged
+    if analysis.kind == "binary" and not rows.empty:
+        rows = rows[rows["probability"].notna()]
+    if rows.empty:
         text = "Not judged: no rows were held out."
         if analysis.info["yaml"]:
             text += " Set test_fraction in the config to hold some out."
-        return Section("reliability", heading, paragraph(text))
+        return html.section("reliability", heading, html.paragraph(text))
+    body = _intervals
     if analysis.own.leveled:
-        body = _grades(analysis, judged)
-    elif analysis.kind == "binary":
-        body = _calibration(analysis, judged)
-    elif analysis.kind == "counts" and "p_0" in judged:
-        body = _counts(analysis, judged)
-    elif analysis.kind == "survival":
-        body = _times(analysis, judged)
-    else:
-        body = _intervals(analysis, judged)
-    return Section("reliability", heading, body)
+        body = _grades
+    elif analysis.kind in ("binary", "survival"):
+        body = _calibration if analysis.kind == "binary" else _times
+    elif analysis.kind == "counts" and "p_0" in rows:
+        body = _counts
+    return html.section("reliability", heading, body(analysis, rows))
 
 
-def _source(analysis: Analysis, n: int) -> str:
+def _source(analysis: Analysis) -> str:
     """Said first where leave-one-out stands in for held-out rows, or there are few of them."""
     if analysis.by_loo and not analysis["predictions_loo"].empty:
         return "By leave-one-out, because too few rows were held out."
@@ -91,10 +62,10 @@ def _verdict(analysis: Analysis, n: int, good: bool) -> str:
     return "Not quite."
 
 
-def _calibration(analysis: Analysis, judged) -> Markup:
-    groups = probability_groups(judged)
-    good, worst = probabilities_fit(judged)
-    n, positive = len(judged), analysis.info["target"]["positive"]
+def _calibration(analysis: Analysis, rows) -> Markup:
+    groups = judged.probability_groups(rows)
+    good, worst = judged.probabilities_fit(rows)
+    n, positive = len(rows), analysis.info["target"]["positive"]
     picks = [min(1, len(groups) - 1), max(len(groups) - 2, 0)] if good else [worst]
     texts = [
         f"where {'the model' if index == 0 else 'it'} said about {words.probability(groups[k].promised)}, "
@@ -105,88 +76,76 @@ def _calibration(analysis: Analysis, judged) -> Markup:
     if not good and n >= ENOUGH_ROWS and not one_class(analysis):
         advice = "Use the probabilities to rank rows, not as they stand."
     caption = (
-        f"{'Left-out' if _source(analysis, n) else 'Held-out'} rows in {words.count(len(groups))} "
+        f"{'Left-out' if _source(analysis) else 'Held-out'} rows in {words.count(len(groups))} "
         f"group{'s' * (len(groups) > 1)} from low to high probability. On the dashed line, "
         "probability and share agree. Bars: 95 % interval for the share."
     )
-    panel = drawn(
-        f"{analysis.info['name']}-calibration",
-        *(caption, CALIBRATION, calibration),
-        *(groups, f"share that was “{positive}”"),
-    )
-    text = sentences(
-        [
-            _source(analysis, n),
-            _verdict(analysis, n, good),
-            words.capital("; ".join(texts)) + ".",
-            advice,
-        ]
-    )
-    return join([paragraph(text), figure([panel], caption)])
+    said = [
+        *(_source(analysis), _verdict(analysis, n, good)),
+        words.capital("; ".join(texts)) + ".",
+    ]
+    share = f"share that was “{positive}”"
+    picture = one_panel(analysis, "calibration", caption, *_CALIBRATION, groups, share)
+    return html.join(html.paragraph(*said, advice), picture)
 
 
-def _intervals(analysis: Analysis, judged) -> Markup:
-    n = len(judged)
-    discrete = not analysis.measured
-    wide = n_inside(judged, "q025", "q975")
+def _intervals(analysis: Analysis, rows) -> Markup:
+    n = len(rows)
+    discrete = not analysis.own.measured
+    wide = judged.n_inside(rows, "q025", "q975")
     inside = {95: wide}
     parts = [f"Of the {words.rows(n)}, {wide} ({_share(wide, n)}) lie inside their 95 % interval"]
-    if {"q25", "q75"} <= set(judged):
-        inside[50] = half = n_inside(judged, "q25", "q75")
+    if {"q25", "q75"} <= set(rows):
+        inside[50] = half = judged.n_inside(rows, "q25", "q75")
         parts.append(f" and {half} ({_share(half, n)}) inside their 50 % interval")
     narrow = {
         percent: count < n * percent / 100
         for percent, count in inside.items()
-        if not inside_as_promised(count, n, percent / 100, discrete=discrete)
+        if not judged.inside_as_promised(count, n, percent / 100, discrete=discrete)
     }
-    text = sentences(
-        [
-            *(_source(analysis, n), _verdict(analysis, n, not narrow), "".join(parts) + "."),
-            _direction(narrow) if n >= ENOUGH_ROWS else "",
-        ]
+    text = html.paragraph(
+        *(_source(analysis), _verdict(analysis, n, not narrow), "".join(parts) + "."),
+        _direction(narrow) if n >= ENOUGH_ROWS else "",
     )
-    panels, captions = [], []
-    name, target = analysis.info["name"], analysis.with_unit(analysis.info["target"]["name"])
-    if not discrete and {"q25", "q50", "q75"} <= set(judged):
+    captions, most = [], judged.MOST_POINTS
+    by_quantile = not discrete and {"q25", "q50", "q75"} <= set(rows)
+    by_row = not analysis.info.get("share")
+    if by_quantile:
         captions.append(
             "Share of outcomes below each predicted quantile (2.5, 25, 50, 75 and 97.5 %); dashes: as it "
             "should be; bars: two standard errors."
         )
-    if not analysis.info.get("share"):
+    if by_row:
         both = "; both axes are logarithmic" if analysis.kind == "positive" else ""
-        some = f"{MOST_POINTS} of {words.rows(n)}" if n > MOST_POINTS else f"all {words.rows(n)}"
+        some = f"{most} of {words.rows(n)}" if n > most else f"all {words.rows(n)}"
         captions.append(
             f"{'Counted' if discrete else 'Measured'} against predicted, {some}; lines: 95 % interval; "
             f"open circles: outside it; dashes: as predicted{both}."
         )
     if not captions:
-        return paragraph(text)
+        return text
     if len(captions) == 2:
-        captions = [
-            f"{number}: {caption[0].lower()}{caption[1:]}"
-            for number, caption in zip(("First", "Second"), captions, strict=True)
-        ]
+        pairs = zip(("First", "Second"), captions, strict=True)
+        captions = [f"{place}: {text[0].lower()}{text[1:]}" for place, text in pairs]
     caption = " ".join(captions)
-    if not discrete and {"q25", "q50", "q75"} <= set(judged):
-        panels.append(
-            drawn(f"{name}-quantiles", caption, QUANTILES, quantiles, quantile_shares(judged))
-        )
-    if not analysis.info.get("share"):
-        if analysis.kind == "positive" and "q50" in judged:
-            judged = judged.assign(mean=judged["q50"])
-        panels.append(
-            drawn(
-                *(f"{name}-scatter", caption, SCATTER, scatter, judged, target),
-                counted=discrete,
-                logarithmic=analysis.kind == "positive",
-            )
-        )
-    return join([paragraph(text), figure(panels, caption)])
+    panels = []
+    if by_quantile:
+        shares = judged.quantile_shares(rows)
+        panels.append(panel(analysis, "quantiles", caption, *_QUANTILES, shares))
+    if by_row:
+        logarithmic = analysis.kind == "positive"
+        if logarithmic and "q50" in rows:
+            rows = rows.assign(mean=rows["q50"])
+        target = analysis.with_unit(analysis.info["target"]["name"])
+        drawing = caption, judged.SCATTER, judged.scatter, rows, target
+        axes = {"counted": discrete, "logarithmic": logarithmic}
+        panels.append(panel(analysis, "scatter", *drawing, **axes))
+    return html.join(text, html.figure(panels, caption))
 
 
-def _times(analysis: Analysis, judged) -> Markup:
-    n, ended = len(judged), int(judged["event"].sum())
-    shares, (as_many, expected) = survival_shares(judged), times_fit(judged)
+def _times(analysis: Analysis, rows) -> Markup:
+    n, ended = len(rows), int(rows["event"].sum())
+    shares, (as_many, expected) = judged.survival_shares(rows), judged.times_fit(rows)
     apart = [s for s in shares if not s.low <= s.level <= s.high and s.high > s.low]
     good = as_many and len(apart) <= 1
     parts = [
@@ -197,16 +156,15 @@ def _times(analysis: Analysis, judged) -> Markup:
             f"Half should end by their predicted median; {words.percent(middle.share)} do (95 % interval "
             f"{words.percent_range(middle.low, middle.high)}), allowing for those not seen to end."
         )
-    text = sentences([_verdict(analysis, n, good), *parts])
+    text = html.paragraph(_verdict(analysis, n, good), *parts)
     if not shares:
-        return paragraph(text)
+        return text
     caption = (
         "Share of held-out rows that ended before each predicted quantile "
         f"({words.series([f'{100 * s.level:g}' for s in shares])} %), by Kaplan-Meier, which allows for rows "
         "not seen to end; dashes: as it should be; bars: two standard errors."
     )
-    panel = drawn(f"{analysis.info['name']}-quantiles", caption, QUANTILES, quantiles, shares)
-    return join([paragraph(text), figure([panel], caption)])
+    return html.join(text, one_panel(analysis, "quantiles", caption, *_QUANTILES, shares))
 
 
 def _direction(narrow: Mapping[int, bool]) -> str:
@@ -214,16 +172,14 @@ def _direction(narrow: Mapping[int, bool]) -> str:
     wrong = {True: "too narrow", False: "too wide"}
     if len(narrow) == 2 and len(set(narrow.values())) == 1:
         return f"The intervals are {wrong[narrow[95]]}."
-    return " ".join(
-        f"The {percent} % intervals are {wrong[off]}." for percent, off in narrow.items()
-    )
+    return " ".join(f"The {level} % intervals are {wrong[off]}." for level, off in narrow.items())
 
 
-def _counts(analysis: Analysis, judged) -> Markup:
-    bins, n = count_bins(judged), len(judged)
+def _counts(analysis: Analysis, rows) -> Markup:
+    bins, n = judged.count_bins(rows), len(rows)
     outside = [one for one in bins if one.outside]
-    wide = n_inside(judged, "q025", "q975")
-    good = len(outside) <= 1 and inside_as_promised(wide, n, 0.95, discrete=True)
+    wide = judged.n_inside(rows, "q025", "q975")
+    good = len(outside) <= 1 and judged.inside_as_promised(wide, n, 0.95, discrete=True)
     none = bins[0]
     zero = (
         f"The model expects {words.rows(round(none.expected))} with a count of 0 (95 % interval "
@@ -239,32 +195,27 @@ def _counts(analysis: Analysis, judged) -> Markup:
             f"{words.capital(words.rows(one.seen))} have a count of {size}, {more} than the "
             f"{words.number(one.expected, 2)} the model expects ({one.low} to {one.high})."
         )
-    text = sentences(
-        [
-            *(_source(analysis, n), _verdict(analysis, n, good), zero, *texts),
-            f"{wide} of {n} counts ({_share(wide, n)}) lie inside their 95 % interval.",
-        ]
+    text = html.paragraph(
+        *(_source(analysis), _verdict(analysis, n, good), zero, *texts),
+        f"{wide} of {n} counts ({_share(wide, n)}) lie inside their 95 % interval.",
     )
     caption = (
-        f"{'Left-out' if _source(analysis, n) else 'Held-out'} rows by their count. Dot: seen; line "
+        f"{'Left-out' if _source(analysis) else 'Held-out'} rows by their count. Dot: seen; line "
         "and band: expected with its 95 % interval. The vertical axis is stretched at the bottom "
         "(square root), so that rare counts can be seen."
     )
-    panel = drawn(
-        f"{analysis.info['name']}-counts",
-        *(caption, ROOTOGRAM, rootogram, bins, f"{analysis.target} of a row"),
-    )
-    return join([paragraph(text), figure([panel], caption)])
+    target = f"{analysis.target} of a row"
+    return html.join(text, one_panel(analysis, "counts", caption, *_ROOTOGRAM, bins, target))
 
 
-def _grades(analysis: Analysis, judged) -> Markup:
-    target, n, level = analysis.info["target"], len(judged), analysis.own.level
+def _grades(analysis: Analysis, rows) -> Markup:
+    target, n, level = analysis.info["target"], len(rows), analysis.own.level
     levels = list(target["levels"])
     upper = {target["positive"]} if level == "class" else set(levels[target["split"] - 1 :])
-    bins = grade_bins(judged, levels)
-    groups_of = judged.assign(outcome=judged["outcome"].isin(upper).astype(float))
+    bins = judged.grade_bins(rows, levels)
+    groups_of = rows.assign(outcome=rows["outcome"].isin(upper).astype(float))
     outside = [one for one in bins if one.outside]
-    good = len(outside) <= 1 and probabilities_fit(groups_of)[0]
+    good = len(outside) <= 1 and judged.probabilities_fit(groups_of)[0]
     texts = [
         f"{words.capital(words.rows(one.seen))} {'has' if one.seen == 1 else 'have'} the {level} {one.name}, "
         f"{'more' if one.seen > one.high else 'fewer'} than the {words.number(one.expected, 2)} the model "
@@ -272,40 +223,33 @@ def _grades(analysis: Analysis, judged) -> Markup:
         for one in outside[:2]
     ]
     every = "" if outside else f"Each {level} is as frequent as the model expects."
-    text = sentences([_verdict(analysis, n, good), every, *texts])
+    text = html.paragraph(_verdict(analysis, n, good), every, *texts)
     caption = (
         f"First: held-out rows by their {level}. Dot: seen; line and band: expected with its 95 % interval; "
         f"the axis is a square root. Second: how often the {level} was {target['positive']}, in groups from "
         "low to high probability; on the dashes, probability and share agree; bars: 95 % interval for the "
         "share."
     )
-    name = analysis.info["name"]
-    shown, share = analysis.target, f"share that was {target['positive']}"
+    shown, share = f"{analysis.target} of a row", f"share that was {target['positive']}"
+    groups = judged.probability_groups(groups_of)
     panels = [
-        drawn(f"{name}-grades-seen", caption, ROOTOGRAM, rootogram, bins, f"{shown} of a row"),
-        drawn(
-            f"{name}-calibration",
-            *(caption, CALIBRATION, calibration, probability_groups(groups_of), share),
-        ),
+        panel(analysis, "grades-seen", caption, *_ROOTOGRAM, bins, shown),
+        panel(analysis, "calibration", caption, *_CALIBRATION, groups, share),
     ]
-    body: list[Markup] = [paragraph(text), figure(panels, caption)]
-    return join([*body, *([_confusion(judged, levels)] if level == "class" else [])])
+    confusion = _confusion(rows, levels) if level == "class" else ""
+    return html.join(text, html.figure(panels, caption), confusion)
 
 
-def _confusion(judged, levels: list[str]) -> Markup:
+def _confusion(rows, levels: list[str]) -> Markup:
     """How many rows of each class are predicted to be of which."""
-    counts = {
-        (seen, told): int(((judged["outcome"] == seen) & (judged["class"] == told)).sum())
-        for seen in levels
-        for told in levels
-    }
-    heads = [Head("seen"), *(Head(f"predicted {told}", True) for told in levels)]
+    heads = [html.Head("seen"), *(html.Head(f"predicted {told}", True) for told in levels)]
     cells: list[list[object]] = []
     for seen in levels:
-        row = [str(counts[seen, told]) for told in levels]
+        told = rows.loc[rows["outcome"] == seen, "class"]
+        counts = [str(int((told == level).sum())) for level in levels]
         own = levels.index(seen)
-        cells.append([seen, *row[:own], bold(row[own]), *row[own + 1 :]])
-    return table(heads, cells)
+        cells.append([seen, *counts[:own], html.bold(counts[own]), *counts[own + 1 :]])
+    return html.table(heads, cells)
 
 
 def _share(part: int, n: int) -> str:

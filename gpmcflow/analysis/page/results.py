@@ -12,67 +12,46 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from gpmcflow.analysis.page import words
 from gpmcflow.data.outcome_kinds import KINDS, OutcomeKind
 from gpmcflow.errors import InputError
 from gpmcflow.plot.numbers import label as label
 from gpmcflow.storage import read_csv
 
 ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
-_NEEDED = {
-    "columns": ("column", "found", "done"),
-    "models": (
-        *("name", "role", "covariance", "likelihood", "can_do", "log_evidence", "log_evidence_se"),
-        *("evidence_alarm", "evidence_averaged", "elpd_loo", "elpd_loo_se"),
-        *("loo_difference_se", "loo_bad_share"),
-        *("test_score", "test_score_se", "difference", "difference_se", "error", "error_se"),
-        *("base_difference", "base_difference_se", "unseen_difference", "unseen_difference_se"),
-        *("evidence_beyond", "evidence_limit"),
-        *("chains", "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance", "quick_difference"),
-        "seconds",
-    ),
-    "checks": ("check", "model", "limit", "worst", "alarm", "reason", "touches", "settle"),
+# The columns of each table that the page reads; those with a star are text, a name of digits, too.
+_COLUMNS = {
+    "columns": "column* found done",
+    "models": "name* role covariance likelihood can_do log_evidence log_evidence_se evidence_alarm "
+    "evidence_averaged elpd_loo elpd_loo_se loo_difference_se loo_bad_share test_score test_score_se "
+    "difference difference_se error error_se base_difference base_difference_se unseen_difference "
+    "unseen_difference_se evidence_beyond evidence_limit chains draws r_hat ess_bulk ess_tail acceptance "
+    "quick_difference seconds",
+    "checks": "check model* limit worst alarm reason touches settle",
+    "predictions_test": "row outcome mean q025 q975",
+    "predictions_loo": "row outcome mean q025 q975",
+    "predictions_new": "row mean q025 q975",
+    "relevance": "column* kind low* high* change change_low change_high chance",
+    "effects": "column* value* mean low high",
+    "rug": "column* value* outcome",
+    "interactions": "column* by* low* high* by_low* by_high* at_low at_high difference chance",
+    "pairs": "column* by* value* by_value* mean low high",
+    "together": "columns alike change change_low change_high chance",
+    "curve": "value mean low high predictive_low predictive_high",
+    "map": "x y mean low high factor",
+    "points": "x y outcome",
+    "survival": "of* time longer",
+    "grades": "column* value* grade* probability",
+    "areas": "area* rows mean relative relative_low relative_high above",
+    "coefficients": "name* kind mean sd low high",
+    "outlines": "area* ring x y",
+    "reach": "direction distance low high",
+    "evidence": "model* log_evidence standard_error fit complexity log_bayes_factor probability low high "
+    "verdict route effective_size overlap alarm settle",
+    "ladder": "model* of beta mean sd",
+    "hyperparameters": "model* parameter* prior_q025 prior_q50 prior_q975 q025 q50 q975",
 }
-_OPTIONAL = {
-    "predictions_test": ("row", "outcome", "mean", "q025", "q975"),
-    "predictions_loo": ("row", "outcome", "mean", "q025", "q975"),
-    "predictions_new": ("row", "mean", "q025", "q975"),
-    "relevance": (
-        *("column", "kind", "low", "high", "change", "change_low", "change_high", "chance"),
-    ),
-    "effects": ("column", "value", "mean", "low", "high"),
-    "rug": ("column", "value", "outcome"),
-    "interactions": (
-        *("column", "by", "low", "high", "by_low", "by_high", "at_low", "at_high", "difference"),
-        "chance",
-    ),
-    "pairs": ("column", "by", "value", "by_value", "mean", "low", "high"),
-    "together": ("columns", "alike", "change", "change_low", "change_high", "chance"),
-    "curve": ("value", "mean", "low", "high", "predictive_low", "predictive_high"),
-    "map": ("x", "y", "mean", "low", "high", "factor"),
-    "points": ("x", "y", "outcome"),
-    "survival": ("of", "time", "longer"),
-    "grades": ("column", "value", "grade", "probability"),
-    "areas": ("area", "rows", "mean", "relative", "relative_low", "relative_high", "above"),
-    "coefficients": ("name", "kind", "mean", "sd", "low", "high"),
-    "outlines": ("area", "ring", "x", "y"),
-    "reach": ("direction", "distance", "low", "high"),
-    "evidence": (
-        *("model", "log_evidence", "standard_error", "fit", "complexity", "log_bayes_factor"),
-        *("probability", "low", "high", "verdict", "route", "effective_size", "overlap", "alarm"),
-        "settle",
-    ),
-    "ladder": ("model", "of", "beta", "mean", "sd"),
-    "hyperparameters": (
-        *("model", "parameter", "prior_q025", "prior_q50", "prior_q975"),
-        *("q025", "q50", "q975"),
-    ),
-}
-_NAMES = ("column", "by", "model", "name", "parameter")  # a name of digits is a name, too
-_TEXT = {
-    "survival": ["of"], "grades": ["value", "grade"], "effects": ["value"], "rug": ["value"],
-    "relevance": ["low", "high"], "areas": ["area"], "outlines": ["area"],
-    "interactions": ["low", "high", "by_low", "by_high"], "pairs": ["value", "by_value"],
-}  # fmt: skip
+_NEEDED = ("columns", "models", "checks")
 _OF_LEVELS = ("row", "probability", "q025", "q975")  # predictions
 
 
@@ -97,37 +76,12 @@ class Analysis:
         return KINDS[self.kind]
 
     @property
-    def shares(self) -> bool:
-        """Whether means are probabilities."""
-        return self.own.shares
-
-    @property
-    def measured(self) -> bool:
-        """Whether the outcome is a measurement: a number with a density."""
-        return self.own.measured
-
-    @property
-    def ratios(self) -> bool:
-        """Whether the page reports changes of the response as factors."""
-        return self.own.ratios
-
-    @property
     def usual(self) -> str:
         """The most frequent class, or grade."""
         target = self.info["target"]
         if target.get("levels"):
             return self.info["usual"]
         return target["positive"] if self.info["base"] > 0.5 else target["negative"]
-
-    @property
-    def typical(self) -> str:
-        """What all rows have in common without a model, and what a model gives for a row of that kind."""
-        return self.own.typical
-
-    @property
-    def overall(self) -> str:
-        """What the base of all rows is."""
-        return self.own.overall
 
     @property
     def target(self) -> str:
@@ -178,6 +132,11 @@ class Analysis:
         """Row of the model that the page shows."""
         return self.models.iloc[0]
 
+    @property
+    def has_errors(self) -> bool:
+        """Whether the shown model has an error; leave-one-out has that of yes or no, grades and shares."""
+        return math.isfinite(self.shown.get("error", math.nan))
+
     def baseline(self, role: str) -> pd.Series | None:
         """Row of the simple model (``simple``) or of the base rate (``base``), if there is one."""
         frame = self["models"][self["models"]["role"] == role]
@@ -225,6 +184,15 @@ class Analysis:
         models = self.alarms[~touches_evidence(self.alarms)]["model"]
         return bool(((models == self.info["shown"]) | models.isna()).any())
 
+    @property
+    def unit(self) -> str:
+        """Unit of the outcome, to follow a number, or nothing."""
+        return self.unit_after(self.info["target"]["name"])
+
+    def change_in_words(self, value: float, low: float, high: float) -> str:
+        """A change of the response with its interval: in points, a factor, or a difference."""
+        return (words.points if self.own.shares else words.interval)(value, low, high)
+
     def with_unit(self, column: str) -> str:
         """Column for an axis, with its unit where the config states one."""
         unit = self.info.get("units", {}).get(column)
@@ -247,15 +215,10 @@ def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
     Raises `StorageError` for a missing or unreadable file, `InputError` where a column is missing,
     the shown model has no row, or the uses of the rows do not add up.
     """
-    tables = {name: _read(folder, name, needed, info) for name, needed in _NEEDED.items()}
-    for name, needed in _OPTIONAL.items():
-        exists = (folder / f"{name}.csv").exists()
-        tables[name] = (
-            _read(folder, name, needed, info) if exists else pd.DataFrame(columns=list(needed))
-        )
+    tables = {name: _read(folder, name, info) for name in _COLUMNS}
     models = tables["models"]
-    for words in ("covariance", "likelihood", "can_do"):
-        models[words] = models[words].fillna("").astype(str)
+    for name in ("covariance", "likelihood", "can_do"):
+        models[name] = models[name].fillna("").astype(str)
     if info["shown"] not in set(models.loc[models["role"] == "model", "name"]):
         raise InputError(
             f"{folder / 'models.csv'}: no row of the shown model {info['shown']!r}; run the step "
@@ -270,17 +233,18 @@ def read_analysis(folder: Path, info: Mapping[str, Any]) -> Analysis:
     return Analysis(info, tables)
 
 
-def _read(
-    folder: Path, name: str, needed: tuple[str, ...], info: Mapping[str, Any]
-) -> pd.DataFrame:
-    path = folder / f"{name}.csv"
-    words = [*_TEXT.get(name, []), *(word for word in _NAMES if word in needed)]
+def _read(folder: Path, name: str, info: Mapping[str, Any]) -> pd.DataFrame:
+    """A table; an empty one for a file that is not there and need not be."""
+    path, stated = folder / f"{name}.csv", _COLUMNS[name].split()
+    needed, texts = [c.rstrip("*") for c in stated], [c[:-1] for c in stated if c.endswith("*")]
+    if name not in _NEEDED and not path.exists():
+        return pd.DataFrame(columns=needed)
     if name.startswith("predictions"):
-        words += [*info.get("ids", []), *info.get("shown_columns", [])]
+        texts += [*info.get("ids", []), *info.get("shown_columns", [])]
         if info["target"].get("levels"):
             level = KINDS[info["target"]["kind"]].level
-            words, needed = [*words, level, "outcome"], (level, *_OF_LEVELS)
-    table = read_csv(path, na_values=[""], dtype={word: str for word in words})
+            texts, needed = [*texts, level, "outcome"], [level, *_OF_LEVELS]
+    table = read_csv(path, na_values=[""], dtype=dict.fromkeys(texts, str))
     missing = [column for column in needed if column not in table]
     if missing:
         raise InputError(

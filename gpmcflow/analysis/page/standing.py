@@ -10,18 +10,12 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.effects import CLEAR_CHANCE, LIKELY_CHANCE
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import italic
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.data.outcome_kinds import KINDS
 
 CLEAR, LIKELY, WEAK, NONE = "clear", "likely", "weak sign", "no sign"  # of an effect
 _WEAK = 0.05  # chance of such a difference in one column, were it flat
-
-
-def what_came(analysis: Analysis) -> str:
-    """Words for the outcomes: "what happened", "what was counted"."""
-    return analysis.own.came
 
 
 def against_base(analysis: Analysis) -> str:
@@ -53,16 +47,13 @@ def nothing_learnt(analysis: Analysis) -> Markup:
     if base not in ("no better", "worse"):
         return Markup("")
     value = analysis.info["base"]
-    average = (
-        f"always giving the overall share, {words.percent(value)}"
-        if analysis.shares and not analysis.measured
-        else f"the average, {words.percent(value)}"
-        if analysis.shares
-        else f"the {analysis.overall}, {words.number(value)}{error_unit(analysis)}"
-    )
+    average = f"the {analysis.own.overall}, {words.number(value)}{analysis.unit}"
+    if analysis.own.shares:
+        of = "the average" if analysis.own.measured else "always giving the overall share"
+        average = f"{of}, {words.percent(value)}"
     return Markup(
         "The model predicts {} {} than {}, so nothing below should be read as an effect."
-    ).format(italic(analysis.target), base, average)
+    ).format(html.italic(analysis.target), base, average)
 
 
 def against_simple(analysis: Analysis) -> Markup:
@@ -76,14 +67,12 @@ def against_simple(analysis: Analysis) -> Markup:
     if state == "not resolved":
         return Markup("These rows cannot tell whether the model beats {}.").format(other)
     evidence = ", though the evidence is weak" if state == "only just" else ""
-    claim = (
-        f"the model beats {other}"
-        if difference > 0
-        else f"{other}, which is simpler, beats the model"
-    )
+    claim = f"the model beats {other}"
+    if difference <= 0:
+        claim = f"{other}, which is simpler, beats the model"
     size = words.likelier(abs(difference), "it")
     return Markup("{}{}: {} was {}.").format(
-        words.capital(claim), evidence, what_came(analysis), size
+        words.capital(claim), evidence, analysis.own.came, size
     )
 
 
@@ -105,20 +94,14 @@ def simple_name(analysis: Analysis) -> str:
 
 def _errors(analysis: Analysis, row: pd.Series) -> str:
     """The error of a model, beside that of the shown one; nothing where that is not known."""
-    if not math.isfinite(analysis.shown.get("error", math.nan)):
+    error = row.get("error", math.nan)
+    if not analysis.has_errors or not math.isfinite(error):
         return ""
-    if analysis.own.classified and math.isfinite(row.get("error", math.nan)):
-        return f" (misclassifies {row['error']:.0f})"
-    if math.isfinite(row.get("error", math.nan)):
-        if analysis.kind == "share":
-            return f" (typical error {words.number(100 * row['error'])} points)"
-        return f" (typical error {words.number(row['error'])}{error_unit(analysis)})"
-    return ""
-
-
-def error_unit(analysis: Analysis) -> str:
-    """Unit of the typical error, with a space before it, or nothing."""
-    return analysis.unit_after(analysis.info["target"]["name"])
+    if analysis.own.classified:
+        return f" (misclassifies {error:.0f})"
+    if analysis.kind == "share":
+        return f" (typical error {words.number(100 * error)} points)"
+    return f" (typical error {words.number(error)}{analysis.unit})"
 
 
 class Change(NamedTuple):

@@ -10,98 +10,69 @@ import pandas as pd
 from markupsafe import Markup
 
 from gpmcflow.analysis.grades import PREFIX
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    bold,
-    code,
-    join,
-    link,
-    paragraph,
-    quiet,
-    sentences,
-    table,
-)
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label
 
 _FIRST = 5  # rows of predictions on the page
 
 
-def predictions(analysis: Analysis) -> Section:
+def predictions(analysis: Analysis) -> html.Section:
     """First rows of the new file, or of the held-out rows with the command that predicts a file."""
     new = analysis["predictions_new"]
     is_new = bool(analysis.info.get("new_csv")) and not new.empty
     frame = new if is_new else analysis["predictions_test"]
     heading, name = "Predictions", analysis.info["name"]
     command = Markup("To predict a file of new rows: {}.").format(
-        code(f"gpmcflow predict {name} new.csv -o predictions.csv")
+        html.code(f"gpmcflow predict {name} new.csv -o predictions.csv")
     )
     if frame.empty:
-        return Section("predictions", heading, paragraph(command))
+        return html.section("predictions", heading, html.paragraph(command))
     n = len(frame)
     file = "predictions_new.csv" if is_new else "predictions_test.csv"
-    of = (
-        Markup("{} of {}").format(words.rows(n), code(analysis.info["new_csv"]))
-        if is_new
-        else Markup("{} held out").format(words.rows(n))
-    )
-    also = (
-        Markup("; the held-out rows: {}").format(link("predictions_test.csv"))
-        if is_new and not analysis["predictions_test"].empty
-        else Markup("")
-    )
+    of, also = Markup("{} held out").format(words.rows(n)), Markup("")
+    if is_new:
+        of = Markup("{} of {}").format(words.rows(n), html.code(analysis.info["new_csv"]))
+        if not analysis["predictions_test"].empty:
+            also = Markup("; the held-out rows: {}").format(html.link("predictions_test.csv"))
     if analysis.info.get("share"):
-        text = Markup("{} were predicted: {}{}. {}").format(
-            of, link(file), also, _spread(analysis, frame)
-        )
-        return Section(
-            "predictions", heading, join([paragraph(text), paragraph("" if is_new else command)])
-        )
-    first = frame.head(_FIRST)
-    shown = f"First {len(first)} of" if n > _FIRST else "The"
-    text = Markup("{} {}. All: {}{}.").format(shown, of, link(file), also)
-    body = [
-        paragraph(text),
-        _rows(analysis, first, is_new=is_new),
-        quiet(sentences([_meaning(analysis, is_new), _notes(analysis, frame)])),
-        paragraph("" if is_new else command),
-    ]
-    return Section("predictions", heading, join(body))
+        told = Markup("{} were predicted: {}{}.").format(of, html.link(file), also)
+        body = [html.paragraph(told, _spread(analysis, frame))]
+    else:
+        first = frame.head(_FIRST)
+        shown = f"First {len(first)} of" if n > _FIRST else "The"
+        body = [
+            html.paragraph(Markup("{} {}. All: {}{}.").format(shown, of, html.link(file), also)),
+            _rows(analysis, first, is_new=is_new),
+            html.quiet(_meaning(analysis, is_new), _notes(analysis, frame)),
+        ]
+    return html.section("predictions", heading, *body, html.paragraph("" if is_new else command))
 
 
 def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
     ids = [column for column in analysis.info.get("ids", []) if column in first]
-    heads, cells = [Head(ids[0] if ids else "row")], []
+    heads, cells = [html.Head(ids[0] if ids else "row")], []
     upper = analysis.info["target"]["positive"]
     of_levels = [
-        Head(analysis.own.level), Head("its probability", True), Head(f"{upper}, 95 %", True)
-    ]  # fmt: skip
+        *html.heads(analysis.own.level, "its probability #"),
+        html.Head(f"{upper}, 95 %", True),
+    ]
+    name = analysis.with_unit(analysis.info["target"]["name"])
     heads += {
         "grades": of_levels,
         "classes": of_levels,
-        "binary": [Head("probability", True), Head("95 % interval", True)],
-        "counts": [Head(label(analysis.target), True), Head("count, 95 %", True)],
-    }.get(
-        analysis.kind,
-        [
-            Head(analysis.with_unit(analysis.info["target"]["name"]), True),
-            Head("95 % interval", True),
-        ],
-    )
-    rate = (
-        analysis.kind == "counts"
-        and {"rate_q025", "rate_q975"} <= set(first)
-        and bool(analysis.per)
-    )
+        "binary": html.heads("probability #", "95 % interval #"),
+        "counts": [html.Head(label(analysis.target), True), html.Head("count, 95 %", True)],
+    }.get(analysis.kind, [html.Head(name, True), html.Head("95 % interval", True)])
+    rates = {"rate_q025", "rate_q975"} <= set(first)
+    rate = analysis.kind == "counts" and rates and bool(analysis.per)
     if rate:
-        heads.append(Head(f"{analysis.per}, 95 %", True))
+        heads.append(html.Head(f"{analysis.per}, 95 %", True))
     if not is_new:
-        heads.append(Head("outcome", True))
+        heads.append(html.Head("outcome", True))
     inputs = [c for c in analysis.info.get("shown_columns", []) if c in first][:4]
     inputs = [column for column in inputs if column not in ids[:1]]
     numeric = {c: pd.to_numeric(first[c], errors="coerce").notna().any() for c in inputs}
-    heads += [Head(label(column), bool(numeric[column]), wide=True) for column in inputs]
+    heads += [html.Head(label(column), bool(numeric[column]), wide=True) for column in inputs]
     for _, row in first.iterrows():
         line: list[object] = [row[ids[0]] if ids else words.fixed(row["row"], 0)]
         line += _prediction(analysis, row)
@@ -114,35 +85,37 @@ def _rows(analysis: Analysis, first: pd.DataFrame, *, is_new: bool) -> Markup:
             line[0] = f"{line[0]}*"
         line += ["" if pd.isna(row[column]) else row[column] for column in inputs]
         cells.append(line)
-    return table(heads, cells)
+    return html.table(heads, cells)
 
 
 def _prediction(analysis: Analysis, row: pd.Series) -> list[object]:
     if analysis.kind == "binary":
-        value = (
-            row["probability"] if math.isfinite(row.get("probability", math.nan)) else row["mean"]
-        )
-        value, low, high = words.around(value, row["q025"], row["q975"])
-        return [bold(words.probability(value)), words.percent_range(low, high)]
+        given = math.isfinite(row.get("probability", math.nan))
+        value = row["probability"] if given else row["mean"]
+        return _of_share(value, row)
     if level := analysis.own.level:
         own, upper = row[PREFIX + row[level]], (row["probability"], row["q025"], row["q975"])
-        return [bold(row[level]), words.probability(own), words.percent_interval(*upper)]
+        return [html.bold(row[level]), words.probability(own), words.percent_interval(*upper)]
     if analysis.kind == "share":
-        value, low, high = words.around(row["mean"], row["q025"], row["q975"])
-        return [bold(words.probability(value)), words.percent_range(low, high)]
-    if analysis.typical == "median":
+        return _of_share(row["mean"], row)
+    if analysis.own.typical == "median":
         middle, low, high = (words.number(row[name]) for name in ("q50", "q025", "q975"))
-        return [bold(middle), f"{low} to {high}"]
+        return [html.bold(middle), f"{low} to {high}"]
     if analysis.kind == "real":
         middle, low, high = words.interval_parts(row["mean"], row["q025"], row["q975"])
         decimals = _decimals(row)
         if 0 <= decimals <= 5:
             ends = words.around(row["mean"], row["q025"], row["q975"])
             middle, low, high = (words.fixed(end, decimals) for end in ends)
-        return [bold(middle), f"{low} to {high}"]
+        return [html.bold(middle), f"{low} to {high}"]
     value = row["mean"]
     mean = words.fixed(value, 1) if 0.05 <= value < 100 else words.number(value, 2)
-    return [bold(mean), f"{row['q025']:.0f} to {row['q975']:.0f}"]
+    return [html.bold(mean), f"{row['q025']:.0f} to {row['q975']:.0f}"]
+
+
+def _of_share(value: float, row: pd.Series) -> list[object]:
+    value, low, high = words.around(value, row["q025"], row["q975"])
+    return [html.bold(words.probability(value)), words.percent_range(low, high)]
 
 
 def _decimals(row: pd.Series) -> int:
@@ -162,7 +135,7 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
         return str(row["outcome"])
     if analysis.kind == "share":
         return words.percent(row["outcome"])
-    if analysis.typical == "median":
+    if analysis.own.typical == "median":
         return words.number(row["outcome"])
     if analysis.kind != "real":
         return words.fixed(row["outcome"], 0)
@@ -170,28 +143,22 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
 
 
 def _meaning(analysis: Analysis, is_new: bool) -> str:
+    each = "Each interval is for one new row, {} included."
+    median = "Each prediction is the median: the {} is as likely to {}. "
     if analysis.kind == "survival":
-        return (
-            "Each prediction is the median: the end is as likely to come after it as before. Each interval "
-            "is for one new row, chance included." + " “Over”: the end was not seen." * (not is_new)
-        )
+        over = "" if is_new else " “Over”: the end was not seen."
+        return median.format("end", "come after it as before") + each.format("chance") + over
     if level := analysis.own.level:
         upper = analysis.info["target"]["positive"]
         return (
             f"Each prediction is the most probable {level}; the last column is the probability of {upper} "
             f"with its interval. The file has the probability of every {level}."
         )
-    if analysis.kind == "positive":
-        return (
-            "Each prediction is the median: the outcome is as likely to be above it as below. Each "
-            "interval is for one new row, noise included."
-        )
-    if analysis.kind in ("real", "share"):
-        return "Each interval is for one new row, noise included."
-    if (
-        analysis.kind == "counts"
-        and "rate_q025" in analysis["predictions_new" if is_new else "predictions_test"]
-    ):
+    if analysis.own.measured:
+        median = median.format("outcome", "be above it as below") * (analysis.kind == "positive")
+        return median + each.format("noise")
+    frame = analysis["predictions_new" if is_new else "predictions_test"]
+    if analysis.kind == "counts" and "rate_q025" in frame:
         if not analysis.per:
             return "Each interval is for the number that will be counted."
         return (
@@ -210,7 +177,7 @@ def _notes(analysis: Analysis, frame: pd.DataFrame) -> Markup | str:
     start = "* " if n and frame["note"].head(_FIRST).notna().any() else ""
     return Markup("{}Of the {}, {} {} marked in the column {}, the first with “{}”.").format(
         *(start, words.rows(len(frame)), words.count(n), "is" if n == 1 else "are"),
-        *(code("note"), _quoted(notes.iloc[0].split("; ")[0])),
+        *(html.code("note"), _quoted(notes.iloc[0].split("; ")[0])),
     )
 
 
@@ -220,63 +187,43 @@ def _quoted(note: str) -> str:
 
 
 def _spread(analysis: Analysis, frame: pd.DataFrame) -> str:
-    values = (
-        frame["probability"]
-        if analysis.own.classified and "probability" in frame
-        else frame["q50" if analysis.typical == "median" else "mean"]
-    )
-    low, high = values.quantile([0.25, 0.75])
+    name = "q50" if analysis.own.typical == "median" else "mean"
+    if analysis.own.classified and "probability" in frame:
+        name = "probability"
+    low, high = frame[name].quantile([0.25, 0.75])
     if analysis.own.classified:
         between = words.percent_range(low, high).replace(" to ", " and ")
         return f"Half of the probabilities lie between {between}."
     return f"Half of the predictions lie between {words.number(low)} and {words.number(high)}."
 
 
-def your_data(analysis: Analysis) -> Section:
+def your_data(analysis: Analysis) -> html.Section:
     """Rows by their use, which add up, and what was seen in each column and done with it."""
     info, columns = analysis.info, analysis["columns"]
     words_of_use = {"learning": "to learn from", "no outcome": "without an outcome"}
     uses = {use: int(n) for use, n in info["uses"].items() if n or use == "learning"}
     counted = [f"{words.fixed(n, 0)} {words_of_use.get(use, use)}" for use, n in uses.items()]
     unused = sum(n for use, n in uses.items() if use not in ("learning", "held out"))
-    listed = (
-        Markup(" (listed in {}, not used)").format(link("rows.csv"))
-        if unused
-        else Markup(", none dropped")
-    )
-    total = words.fixed(info["n_rows"], 0)
-    added = (
-        f"{' + '.join(words.fixed(n, 0) for n in uses.values())} = {total}."
-        if len(uses) > 1
-        else ""
-    )
-    text = sentences(
-        [
-            Markup("The file has <b>{}</b>: {}{}.").format(
-                words.rows(info["n_rows"]), words.series(counted), listed
-            ),
-            added,
-            _balance(analysis),
-            _column_counts(analysis),
-        ]
-    )
-    heads = [Head("column"), Head("found"), Head("done")]
-    return Section(
-        "data",
-        "Your data",
-        join(
-            [
-                paragraph(text),
-                table(heads, columns[["column", "found", "done"]].fillna("").values.tolist()),
-                quiet(
-                    Markup("Change any of this in {} under {}. Nothing left this computer.").format(
-                        code(info["yaml"]), code("data:")
-                    )
-                    if info["yaml"]
-                    else "Nothing left this computer."
-                ),
-            ]
+    listed = Markup(", none dropped")
+    if unused:
+        listed = Markup(" (listed in {}, not used)").format(html.link("rows.csv"))
+    total, added = words.fixed(info["n_rows"], 0), ""
+    if len(uses) > 1:
+        added = f"{' + '.join(words.fixed(n, 0) for n in uses.values())} = {total}."
+    counts = words.rows(info["n_rows"]), words.series(counted), listed
+    heads = html.heads("column", "found", "done")
+    change: Markup | str = ""
+    if info["yaml"]:
+        change = Markup("Change any of this in {} under {}.")
+        change = change.format(html.code(info["yaml"]), html.code("data:"))
+    return html.section(
+        *("data", "Your data"),
+        html.paragraph(
+            Markup("The file has <b>{}</b>: {}{}.").format(*counts),
+            *(added, _balance(analysis), _column_counts(analysis)),
         ),
+        html.table(heads, columns[["column", "found", "done"]].fillna("").values.tolist()),
+        html.quiet(change, "Nothing left this computer."),
     )
 
 
@@ -308,7 +255,7 @@ def _column_counts(analysis: Analysis) -> str:
     return f"It has {words.plural(len(columns), 'column')}: the outcome{gone}, {words.fixed(used, 0)} used."
 
 
-def again(analysis: Analysis) -> Section:
+def again(analysis: Analysis) -> html.Section:
     """The commands, and what makes the same page again."""
     info = analysis.info
     new = info.get("new_csv") or "new.csv"
@@ -322,24 +269,20 @@ def again(analysis: Analysis) -> Section:
     time = f" Its jobs took {words.duration(info['seconds'])}." if info.get("seconds") else ""
     files = {info["csv"]: info["checksum"], info.get("new_csv"): info.get("new_checksum")}
     read = [
-        Markup("file {} with SHA-256 {}").format(code(name), code(f"{_grouped(checksum)} …"))
+        Markup("file {} with SHA-256 {}").format(
+            html.code(name), html.code(f"{_grouped(checksum)} …")
+        )
         for name, checksum in files.items()
         if checksum
     ]
     note = Markup(
         "gpmcflow {}, seed {}, {}.{} The same {}, seed and version give the same numbers."
     ).format(
-        info["version"],
-        info["seed"],
-        Markup(", ").join(read),
-        time,
+        *(info["version"], info["seed"], Markup(", ").join(read), time),
         "file" if len(read) == 1 else "files",
     )
-    return Section(
-        "again",
-        "Do it again",
-        join([Markup("<pre>{}</pre>").format("\n".join(lines)), quiet(note)]),
-    )
+    commands = Markup("<pre>{}</pre>").format("\n".join(lines))
+    return html.section("again", "Do it again", commands, html.quiet(note))
 
 
 def _grouped(checksum: str) -> str:

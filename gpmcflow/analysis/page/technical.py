@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.canvas import drawn
+from gpmcflow.analysis.page import html, words
+from gpmcflow.analysis.page.canvas import panel
 from gpmcflow.analysis.page.comparison import touched_by_alarm
 from gpmcflow.analysis.page.evidence import how_computed
-from gpmcflow.analysis.page.html import (
-    Head,
-    Section,
-    code,
-    figure,
-    folded,
-    italic,
-    join,
-    link,
-    paragraph,
-    table,
-)
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.analysis.page.scores import score_rows
 from gpmcflow.plot.rows import parameter_name, prior_and_posterior, prior_frame
@@ -69,26 +58,23 @@ _WORDS = {
 }
 
 
-def learned(analysis: Analysis) -> Section | None:
+def learned(analysis: Analysis) -> html.Section | None:
     """Prior against posterior of each parameter of the shown model; none where none was stored."""
     frame = analysis["hyperparameters"]
     frame = frame[frame["model"] == analysis.info["shown"]]
     if frame.empty:
         return None
-    taught = frame[[_is_taught(row) for _, row in frame.iterrows()]]
-    n = len(frame)
-    name = italic(label(analysis.info["shown"]))
-    if len(taught) == n:
-        answer = Markup("Yes, for {} of {}.").format(_all_parameters(n), name)
-    elif len(taught) == 0:
-        answer = Markup("Hardly: for the {} of {}, what was assumed still decides.").format(
-            _parameters(n), name
+    taught, n = sum(_is_taught(row) for _, row in frame.iterrows()), len(frame)
+    answer = f"Yes, for {_all_parameters(n)} of {{}}."
+    if taught == 0:
+        answer = f"Hardly: for the {_parameters(n)} of {{}}, what was assumed still decides."
+    elif taught < n:
+        rest = "other" if n - taught == 1 else "others"
+        answer = (
+            f"Yes, for {words.count(taught)} of the {_parameters(n)} of {{}}; for the {rest}, what was "
+            "assumed still decides."
         )
-    else:
-        rest = "other" if n - len(taught) == 1 else "others"
-        answer = Markup(
-            "Yes, for {} of the {} of {}; for the {}, what was assumed still decides."
-        ).format(words.count(len(taught)), _parameters(n), name, rest)
+    answer = html.naming(answer, html.names([analysis.info["shown"]]))
     caption = (
         "Broad grey line: 95 % interval that was assumed before the data; dot and narrow line: median "
         "and 95 % interval after them."
@@ -100,16 +86,15 @@ def learned(analysis: Analysis) -> Section | None:
     panels = []
     for part, logarithmic in ((shown[positive], True), (shown[~positive], False)):
         if len(part):
-            key = f"{analysis.info['name']}-prior-{'log' if logarithmic else 'linear'}"
-            frame = prior_frame(part)
-            panels.append(
-                drawn(key, caption, frame, prior_and_posterior, part, logarithmic=logarithmic)
-            )
-    measure = "Taught means: the 95 % interval is less than half as long as before the data" + (
-        " (on a logarithmic scale where parameters are positive)." if positive.any() else "."
+            drawing = caption, prior_frame(part), prior_and_posterior, part
+            key = f"prior-{'log' if logarithmic else 'linear'}"
+            panels.append(panel(analysis, key, *drawing, logarithmic=logarithmic))
+    scale = " (on a logarithmic scale where parameters are positive)" * bool(positive.any())
+    measure = (
+        f"Taught means: the 95 % interval is less than half as long as before the data{scale}."
     )
-    body = join([paragraph(answer + " " + measure), figure(panels, caption)])
-    return Section("learned", "Did the data teach the model anything?", body)
+    text, pictures = html.paragraph(answer, measure), html.figure(panels, caption)
+    return html.section("learned", "Did the data teach the model anything?", text, pictures)
 
 
 def _is_taught(row: pd.Series) -> bool:
@@ -127,46 +112,44 @@ def _parameters(n: int) -> str:
     return f"{words.count(n)} parameter{'s' * (n != 1)}"
 
 
-def technical(analysis: Analysis) -> Section:
+def technical(analysis: Analysis) -> html.Section:
     """Evidence and scores in nats, the sampler, the checks, all parameters, files, and words."""
-    parts = [folded("Evidence and scores, in nats", _nats(analysis))]
+    parts = [html.folded("Evidence and scores, in nats", _nats(analysis))]
     if not analysis["evidence"].empty:
-        parts.append(folded("How the evidence was computed", how_computed(analysis)))
+        parts.append(html.folded("How the evidence was computed", how_computed(analysis)))
     if not analysis.info.get("quick"):
-        parts.append(folded("Sampler: R-hat, effective sizes, acceptance", _sampler(analysis)))
-    parts.append(folded("Checks and alarms", _checks(analysis)))
+        parts.append(html.folded("Sampler: R-hat, effective sizes, acceptance", _sampler(analysis)))
+    parts.append(html.folded("Checks and alarms", _checks(analysis)))
     if not analysis["hyperparameters"].empty:
-        parts.append(folded("Parameters, before and after the data", _parameters_table(analysis)))
-    parts += [folded("Files", _files(analysis)), folded("Words used here", _words_list())]
-    return Section("technical", "Technical tables", join(parts))
+        parts.append(
+            html.folded("Parameters, before and after the data", _parameters_table(analysis))
+        )
+    parts += [html.folded("Files", _files(analysis)), html.folded("Words used here", _words_list())]
+    return html.section("technical", "Technical tables", *parts)
 
 
 def _nats(analysis: Analysis) -> Markup:
     held = "leave-one-out" if analysis.by_loo else "held-out"
-    heads = [
-        *(Head("model"), Head("log evidence", True), Head(f"{held} log score a row", True)),
-        *(Head("sum of leave-one-out", True, True), Head("k > 0.7", True, True)),
-        Head("time", True, True),
+    heads = html.heads("model", "log evidence #", f"{held} log score a row #")
+    heads += html.heads("sum of leave-one-out #~", "k > 0.7 #~", "time #~")
+    cells = [
+        [
+            *(label(row["name"]), _evidence(row)),
+            *(_cell(row, name, f"{name}_se") for name in ("test_score", "elpd_loo")),
+            _or_empty(row.get("loo_bad_share"), words.percent),
+            _or_empty(row.get("seconds"), words.duration),
+        ]
+        for _, row in score_rows(analysis).iterrows()
     ]
-    cells = []
-    for _, row in score_rows(analysis).iterrows():
-        cells.append(
-            [
-                label(row["name"]),
-                _evidence(row),
-                _cell(row, "test_score", "test_score_se"),
-                _cell(row, "elpd_loo", "elpd_loo_se"),
-                _or_empty(row.get("loo_bad_share"), words.percent),
-                _or_empty(row.get("seconds"), words.duration),
-            ]
-        )
     covariances = [
         Markup("<dt>{}</dt><dd>{}; {}</dd>").format(
-            label(row["name"]), code(row["covariance"]), words.LIKELIHOODS[row["likelihood"]]
+            label(row["name"]), html.code(row["covariance"]), words.LIKELIHOODS[row["likelihood"]]
         )
         for _, row in analysis.models.iterrows()
     ]
-    return join([table(heads, cells, best=0), Markup("<dl>{}</dl>").format(join(covariances))])
+    return html.join(
+        html.table(heads, cells, best=0), Markup("<dl>{}</dl>").format(html.join(*covariances))
+    )
 
 
 def _evidence(row: pd.Series) -> str:
@@ -189,62 +172,35 @@ def _or_empty(value: float | None, write) -> str:
 
 
 def _sampler(analysis: Analysis) -> Markup:
-    heads = [
-        *(Head("model"), Head("draws", True), Head("R-hat", True), Head("ESS bulk", True)),
-        *(Head("ESS tail", True, True), Head("accepted", True, True)),
-    ]
+    heads = html.heads("model", "draws #", "R-hat #", "ESS bulk #", "ESS tail #~", "accepted #~")
     cells = []
     for _, row in analysis.models.iterrows():
         draws = f"{row['chains']:.0f} × {row['draws']:.0f}" if math.isfinite(row["chains"]) else ""
-        cells.append(
-            [
-                *(label(row["name"]), draws, _or_empty(row["r_hat"], lambda x: words.fixed(x, 3))),
-                *(
-                    _or_empty(row[name], lambda x: words.fixed(x, 0))
-                    for name in ("ess_bulk", "ess_tail")
-                ),
-                _or_empty(row["acceptance"], lambda x: words.fixed(x, 2)),
-            ]
+        decimals = {"r_hat": 3, "ess_bulk": 0, "ess_tail": 0, "acceptance": 2}
+        numbers = (
+            _or_empty(row[name], partial(words.fixed, decimals=n)) for name, n in decimals.items()
         )
-    return table(heads, cells, best=0)
+        cells.append([label(row["name"]), draws, *numbers])
+    return html.table(heads, cells, best=0)
 
 
 def _checks(analysis: Analysis) -> Markup:
     alarmed = set(analysis.alarms.index)
-    heads = [
-        Head("check"),
-        Head("model", wide=True),
-        Head("limit", True),
-        Head("worst", True),
-        Head("alarm"),
-    ]
+    heads = html.heads("check", "model ~", "limit #", "worst #", "alarm")
     cells = [
         [
             *(row["check"], label(row["model"]) if isinstance(row["model"], str) else "all"),
-            *(_as_number(row["limit"]), _as_number(row["worst"])),
+            *(words.cell(row["limit"], 4), words.cell(row["worst"], 4)),
             "alarm" if index in alarmed else "none",
         ]
         for index, row in analysis["checks"].iterrows()
     ]
-    return table(heads, cells) if cells else paragraph("No check applies to this run.")
-
-
-def _as_number(cell: object) -> str:
-    try:
-        return words.number(float(cell), 4)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return "" if cell is None else str(cell)
+    return html.table(heads, cells) if cells else html.paragraph("No check applies to this run.")
 
 
 def _parameters_table(analysis: Analysis) -> Markup:
-    heads = [
-        *(
-            Head("model", wide=True),
-            Head("parameter"),
-            Head("before: median (95 % interval)", True),
-        ),
-        Head("after: median (95 % interval)", True),
-    ]
+    median = "median (95 % interval) #"
+    heads = html.heads("model ~", "parameter", f"before: {median}", f"after: {median}")
     cells = [
         [
             *(label(row.model), parameter_name(row.parameter)),
@@ -253,7 +209,7 @@ def _parameters_table(analysis: Analysis) -> Markup:
         ]
         for row in analysis["hyperparameters"].itertuples()
     ]
-    return table(heads, cells)
+    return html.table(heads, cells)
 
 
 def _median(middle: float, low: float, high: float) -> str:
@@ -262,10 +218,12 @@ def _median(middle: float, low: float, high: float) -> str:
 
 def _files(analysis: Analysis) -> Markup:
     cells = [
-        [link(f"{name}.csv"), what] for name, what in _FILES.items() if not analysis[name].empty
+        [html.link(f"{name}.csv"), what]
+        for name, what in _FILES.items()
+        if not analysis[name].empty
     ]
-    cells.append([link("rows.csv"), "what became of every row of the file"])
-    return table([Head("file"), Head("holds")], cells)
+    cells.append([html.link("rows.csv"), "what became of every row of the file"])
+    return html.table(html.heads("file", "holds"), cells)
 
 
 def _words_list() -> Markup:
@@ -276,4 +234,4 @@ def _words_list() -> Markup:
             "e<sup>8</sup> 3000 to 1.</dd>"
         )
     )
-    return Markup("<dl>{}</dl>").format(join(lines))
+    return Markup("<dl>{}</dl>").format(html.join(*lines))

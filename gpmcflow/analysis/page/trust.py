@@ -8,14 +8,13 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from gpmcflow.analysis.page import words
-from gpmcflow.analysis.page.html import Section, code, italic, join, paragraph, sentences
+from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label, touches_evidence
 
 _MANY_NOTES = 0.05  # share of new rows with a note above which trust speaks of it
 
 
-def trust(analysis: Analysis) -> Section:
+def trust(analysis: Analysis) -> html.Section:
     """One paragraph; alarms come first, each with what it touches and how to settle it."""
     quick = bool(analysis.info.get("quick"))
     alarms = analysis.alarms
@@ -25,10 +24,12 @@ def trust(analysis: Analysis) -> Section:
     rest = [_quick(analysis)] if quick else [_agreement(analysis), _passed(analysis)]
     rest += [_quick_difference(analysis), _new_rows(analysis)]
     rest.append("No check can tell whether new rows will be like these.")
-    opening = _opening(analysis, quick)
-    body = [paragraph(sentences([opening, *first]))] if first else []
-    body.append(paragraph(sentences(rest if first else [opening, *rest])))
-    return Section("trust", "Can I trust the computation?", join(body))
+    parts = [[_opening(analysis, quick), *first], rest]
+    if not first:
+        parts = [[*parts[0], *rest]]
+    return html.section(
+        "trust", "Can I trust the computation?", *(html.paragraph(*own) for own in parts)
+    )
 
 
 def _opening(analysis: Analysis, quick: bool) -> Markup:
@@ -37,52 +38,41 @@ def _opening(analysis: Analysis, quick: bool) -> Markup:
         return Markup("Only roughly: this is a quick run.") if quick else Markup("Yes.")
     if analysis.provisional:
         return Markup("Not yet: what this page shows is provisional.")
-    names = words.series([italic(label(name)) for name in dict.fromkeys(alarms["model"].dropna())])
+    names = words.series(
+        [html.italic(label(name)) for name in dict.fromkeys(alarms["model"].dropna())]
+    )
     of_evidence = touches_evidence(alarms).all()
     if quick:
         what = "the evidence of" if of_evidence else "for"
         return Markup("Only roughly, and not {} {}: this is a quick run.").format(what, names)
     if of_evidence:
         return Markup("Yes, except for the evidence of {}.").format(names)
-    good = [label(name) for name in analysis.models["name"] if name not in set(alarms["model"])]
-    return Markup("For {}, yes.").format(words.series([italic(name) for name in good]))
+    good = [name for name in analysis.models["name"] if name not in set(alarms["model"])]
+    return html.naming("For {}, yes.", html.names(good))
 
 
 def _failed(analysis: Analysis, row: pd.Series) -> Markup:
     """One failed check: how far off it is, what it touches, what to run."""
-    of = (
-        Markup(" of {}").format(italic(label(row["model"])))
-        if isinstance(row["model"], str)
-        else Markup("")
-    )
+    of = html.naming(" of {}", html.names([row["model"]] if isinstance(row["model"], str) else ()))
     opening = "One check failed: " if len(analysis.alarms) == 1 else ""
     reason = row["reason"] if isinstance(row["reason"], str) else ""
     text = (
         Markup("{}the evidence{} raised an alarm: {}.").format(opening, of, reason.rstrip("."))
         if reason
         else Markup("{}“{}”{} is {}; the limit is {}.").format(
-            opening, row["check"], of, _value(row["worst"]), _value(row["limit"])
+            opening, row["check"], of, words.cell(row["worst"]), words.cell(row["limit"])
         )
     )
     text = text if opening else Markup(words.capital(str(text)))
-    parts = [text]
-    if isinstance(row["touches"], str) and row["touches"].strip():
-        parts.append(Markup("It touches {}.").format(row["touches"].strip().rstrip(".")))
-    if isinstance(row["settle"], str) and row["settle"].strip():
-        settle = row["settle"].strip()
-        parts.append(
-            Markup("To settle it, run {}.").format(code(settle))
-            if settle.startswith(("gpmcflow ", "snakemake "))
-            else Markup("To settle it: {}.").format(settle.rstrip("."))
-        )
-    return sentences(parts)
-
-
-def _value(cell: object) -> str:
-    try:
-        return words.number(float(cell))  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return str(cell)
+    touches, settle = (
+        str(row[key]).strip().rstrip(".") if isinstance(row[key], str) else ""
+        for key in ("touches", "settle")
+    )
+    how = "To settle it: {}."
+    if settle.startswith(("gpmcflow ", "snakemake ")):
+        how, settle = "To settle it, run {}.", html.code(row["settle"].strip())
+    told = [("It touches {}.", touches), (how, settle)]
+    return html.sentences(text, *(Markup(t).format(value) for t, value in told if value))
 
 
 def _quick(analysis: Analysis) -> Markup:
@@ -99,7 +89,7 @@ def _quick(analysis: Analysis) -> Markup:
         return Markup("{}{} For the full answer, sample the model.").format(how, passed)
     return Markup(
         "{}{} For the full answer run {}; take {} out of the file if it is there."
-    ).format(how, passed, code(f"gpmcflow run {info['yaml']}"), code("quick: true"))
+    ).format(how, passed, html.code(f"gpmcflow run {info['yaml']}"), html.code("quick: true"))
 
 
 def _approximation(shown: pd.Series) -> str:

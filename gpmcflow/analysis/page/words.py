@@ -38,6 +38,7 @@ LIKELIHOODS = {
     "probit": "yes or no, probit",
     "logistic": "yes or no, logistic",
 }
+_TO_ONE = f"{SPACE}to{SPACE}1"
 _SMALL = "no one two three four five six seven eight nine ten eleven twelve"
 _COUNTS = tuple(_SMALL.split())
 
@@ -56,6 +57,14 @@ def plus_minus(value: float, error: float, *, sign: bool = False) -> str:
         return signed(value) if sign else number(value)
     decimals = decimals_of(error)
     return f"{fixed(value, decimals, sign=sign)}{SPACE}±{SPACE}{fixed(error, decimals)}"
+
+
+def cell(value: object, digits: int = 3) -> str:
+    """A cell of a table: a number with few digits, any other text as it is."""
+    try:
+        return number(float(value), digits)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return "" if value is None else str(value)
 
 
 def signed(value: float) -> str:
@@ -95,6 +104,12 @@ def points_parts(
     width = 50 * (parts[2] - parts[1])
     decimals = min(max(decimals_of(width), 0), 1) if width > 0 else 0
     return tuple(_points(100 * part, decimals, sign) for part in parts)
+
+
+def points(value: float, low: float, high: float, *, noun: str = "") -> str:
+    """``+20 (+14 to +26)``: a difference of probabilities with its interval."""
+    middle, lower, upper = points_parts(value, low, high, sign=True)
+    return f"{middle}{noun} ({lower} to {upper})"
 
 
 def _points(value: float, decimals: int, sign: bool) -> str:
@@ -229,37 +244,28 @@ def power(exponent: float) -> Markup:
 
 def odds(log_odds: float, error: float) -> Markup:
     """Odds of the first model against the second, for a table cell; see `odds_phrase`."""
-    size = abs(log_odds)
+    size, other = abs(log_odds), "" if log_odds >= 0 else " the other way"
     if size < 2 * error:
         return Markup("not resolved")
-    other = Markup("") if log_odds >= 0 else Markup(" the other way")
     if size >= BEYOND_DOUBT:
         return Markup("beyond doubt, {}{}").format(power(size), other)
     if size < STRONG:
-        return Markup("{}{}\u00a0to\u00a01{}").format(
-            "hardly: " * bool(size < HARDLY), two_digits(math.exp(size)), other
-        )
-    if size <= LAST_DECIMAL:
-        return Markup("{} = {}\u00a0to\u00a01{}").format(
-            power(size), two_digits(math.exp(round(size))), other
-        )
-    return Markup("{}\u00a0to\u00a01{}").format(power(size), other)
+        hardly = "hardly: " * bool(size < HARDLY)
+        return Markup(f"{hardly}{two_digits(math.exp(size))}{_TO_ONE}{other}")
+    equal = f" = {two_digits(math.exp(round(size)))}" if size <= LAST_DECIMAL else ""
+    return Markup("{}{}{}{}").format(power(size), equal, _TO_ONE, other)
 
 
 def odds_phrase(log_odds: float, error: float) -> Markup:
     """Size of the odds in a sentence: ``about e^8 to 1, that is 3000 to 1``."""
     size = abs(log_odds)
     if size >= BEYOND_DOUBT:
-        return Markup("{}\u00a0to\u00a01, beyond doubt").format(power(size))
+        return Markup("{}{}, beyond doubt").format(power(size), _TO_ONE)
     if size < STRONG:
-        return Markup("{}about {}\u00a0to\u00a01").format(
-            "only " * bool(size < HARDLY), two_digits(math.exp(size))
-        )
-    if size <= LAST_DECIMAL:
-        return Markup("about {}\u00a0to\u00a01, that is {}\u00a0to\u00a01").format(
-            power(size), two_digits(math.exp(round(size)))
-        )
-    return Markup("about {}\u00a0to\u00a01").format(power(size))
+        only = "only " * bool(size < HARDLY)
+        return Markup(f"{only}about {two_digits(math.exp(size))}{_TO_ONE}")
+    that = f", that is {two_digits(math.exp(round(size)))}{_TO_ONE}" * bool(size <= LAST_DECIMAL)
+    return Markup("about {}{}{}").format(power(size), _TO_ONE, that)
 
 
 def times_phrase(log_factor: float, than: Markup | str) -> Markup:

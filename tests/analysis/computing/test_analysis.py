@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpmcflow.analysis.answers import answers
 from gpmcflow.analysis.models import build_model
+from gpmcflow.analysis.page import answers
 from gpmcflow.analysis.report import can_do
 from gpmcflow.approximations.integrated import integrate
 from gpmcflow.covariances.text import parse_covariance

@@ -13,7 +13,7 @@ import yaml
 import gpmcflow as gp
 from gpmcflow.analysis.data import data_of_table
 from gpmcflow.analysis.models import build_model
-from gpmcflow.analysis.page.area_map import area_maps
+from gpmcflow.analysis.page.areas import area_maps
 from gpmcflow.analysis.page.results import Analysis, read_analysis
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.errors import GpmcflowError, InputErrors

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import gpmcflow as gp
 from gpmcflow.analysis.baselines import baselines
-from gpmcflow.analysis.classes import class_predictions
+from gpmcflow.analysis.grades import class_predictions
 from gpmcflow.approximations.multi_laplace import multi_laplace
 from gpmcflow.approximations.multi_prediction import MultiConditional
 from gpmcflow.data.suggestions import suggest

@@ -8,8 +8,7 @@ from itertools import product
 
 import pytest
 
-from gpmcflow.analysis.answers import answers
-from gpmcflow.analysis.page import canvas, html
+from gpmcflow.analysis.page import answers, canvas, html
 from gpmcflow.plot.style import Frame, plain, top_left
 from gpmcflow.run_page.page import Answer, build_report
 from tests.each import for_each
@@ -177,8 +176,8 @@ PIECES = {
     "table": lambda text: html.table([html.Head(text), html.Head(text)], [[text, text]]),
     "figure": lambda text: html.figure([], text),
     "folded": lambda text: html.folded(text, html.quiet(text)),
-    "join": lambda text: html.join([html.quiet("a"), text]),
-    "sentences": lambda text: html.sentences([html.quiet("a"), text]),
+    "join": lambda text: html.join(html.quiet("a"), text),
+    "sentences": lambda text: html.sentences(html.quiet("a"), text),
     "picture": drawn,
 }
 

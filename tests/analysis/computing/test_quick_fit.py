@@ -120,9 +120,7 @@ def test_settings_that_miss_the_posterior_are_told(columns, failed):
 
 def test_the_table_of_models_has_the_settings(fitted):
     own, _, best, quick = fitted
-    table = models_table(
-        own, {"a": Results("linear()", quick, None, None, 1.0)}, {"a": "lines"}, "a"
-    )
+    table = models_table(own, {"a": Results("linear()", "", 1.0, quick)}, {"a": "lines"}, "a")
     first = table.iloc[0]
     assert first["settings"] == len(best.theta)
     assert first["settings_effective"] == pytest.approx(best.effective_size)

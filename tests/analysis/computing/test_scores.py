@@ -332,7 +332,9 @@ def results(data, shifts, draws=None, held_out=True, apart=0.0):
             return xr.DataTree.from_dict(groups)
 
         quick = tree(moved=apart)
-        out[name] = Results("linear()", quick, draws, tree() if draws is not None else None, 3.0)
+        out[name] = Results(
+            "linear()", "", 3.0, quick, draws, tree() if draws is not None else None
+        )
     return out
 
 
@@ -442,7 +444,7 @@ def test_errors_of_successes_count_them(data, model):
     tree = fit(
         model(own, "matern32()"), own, {"temperatures": 3, "particles": 8}, seed=1, key=("x", "a")
     )
-    table = models_table(own, {"a": Results("matern32()", tree, None, None, 0.0)}, {"a": ""}, "a")
+    table = models_table(own, {"a": Results("matern32()", "", 0.0, tree)}, {"a": ""}, "a")
     table = table.set_index("name")
     rows = own.held_out
     expected = np.sqrt(np.mean((rows.outcome - tree["held_out/response_mean"].values) ** 2))

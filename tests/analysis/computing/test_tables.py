@@ -159,7 +159,7 @@ def test_rug_has_values_and_outcomes_of_learning_rows(binary, counts):
 
 def test_map_has_rates_for_one_unit(counts):
     own, tree, places = counts
-    kind, table = tables.grid(tree, places.grid, own)
+    ((kind, table),) = tables.grid(tree, places.grid, own).items()
     assert kind == "map"
     latent = tree["grid/latent_quantile"]
     np.testing.assert_allclose(table["low"], np.exp(latent.sel(quantile=0.025)))
@@ -187,7 +187,7 @@ def test_reach_has_quantiles_of_the_draws(counts):
 def test_curve_of_a_real_outcome_is_in_its_units(data, model):
     own = data("real", 40)
     tree, places = fitted(own, model, "matern32()")
-    kind, table = tables.grid(tree, places.grid, own)
+    ((kind, table),) = tables.grid(tree, places.grid, own).items()
     assert kind == "curve"
     latent, target = tree["grid/latent_quantile"], own.target
     np.testing.assert_allclose(
@@ -205,7 +205,7 @@ def test_a_curve_over_days_tells_them_as_dates(data, model):
     season = np.sin(2.0 * np.pi * np.arange(48) / 12.0) + 0.01 * np.arange(48) % 0.03
     own = data("real", rows=pd.DataFrame({"month": days, "yield": season.round(3)}))
     tree, places = fitted(own, model, "periodic(month, period=365.25) + constant()")
-    _, table = tables.grid(tree, places.grid, own)
+    (table,) = tables.grid(tree, places.grid, own).values()
     assert table["value"].is_monotonic_increasing
     dates = pd.to_datetime(table["value"])
     for month, expected in (("2009-04-01", 1.0), ("2010-10-01", -1.0), ("2011-04-01", 1.0)):
@@ -216,7 +216,7 @@ def test_a_curve_over_days_tells_them_as_dates(data, model):
 def test_curve_of_successes_is_of_their_share(data, model):
     own = data("binomial", 40)
     tree, places = fitted(own, model, "matern32()")
-    _, table = tables.grid(tree, places.grid, own)
+    (table,) = tables.grid(tree, places.grid, own).values()
     latent = tree["grid/latent_quantile"]
     np.testing.assert_allclose(table["low"], special.expit(latent.sel(quantile=0.025)))
     assert ((table["low"] < table["mean"]) & (table["mean"] < table["high"])).all()
@@ -228,7 +228,7 @@ def test_hyperparameters_before_and_after(data, model, draw):
     prior = {"size": {"distribution": "gamma", "parameters": {"a": 3.0}, "scale": "natural"}}
     made = model(own, "matern32(age, signal_sd=size)", priors=prior)
     draws = draw(made, 40)
-    results = {"a": Results("", None, draws, None, 0.0), "b": Results("", None, None, None, 0.0)}
+    results = {"a": Results("", "", 0.0, None, draws), "b": Results("", "", 0.0, None)}
     table = tables.hyperparameters({"a": made, "b": made}, results, own.encoding)
     assert list(table["parameter"]) == ["length_scale", "signal_sd", "noise_sd"]
     assert set(table["model"]) == {"a"}
@@ -246,7 +246,7 @@ def test_hyperparameters_before_and_after(data, model, draw):
 def test_prior_of_a_mean_is_no_log(data, model, draw):
     own = data("binary", 20)
     made = model(own, "linear(age)")
-    results = {"a": Results("", None, draw(made, 20), None, 0.0)}
+    results = {"a": Results("", "", 0.0, None, draw(made, 20))}
     table = tables.hyperparameters({"a": made}, results, own.encoding)
     row = table.set_index("parameter").loc["mean"]
     level = made.natural(made.prior_median())["mean"]
@@ -259,7 +259,7 @@ def test_a_free_period_is_told_in_units_of_its_column(data, model, draw, shape):
     own = data("many", 24)
     week = {"distribution": "norm", "parameters": {"loc": np.log(7.0), "scale": 0.1}}
     made = model(own, shape.format("period=week"), priors={"week": week})
-    results = {"a": Results("", None, draw(made, 40), None, 0.0)}
+    results = {"a": Results("", "", 0.0, None, draw(made, 40))}
     table = tables.hyperparameters({"a": made}, results, own.encoding).set_index("parameter")
     row = table[table.index.str.endswith("period")].iloc[0]
     assert row["prior_q50"] == pytest.approx(7.0)
