@@ -30,6 +30,7 @@ from gpmcflow.data.grades import grade_order
 from gpmcflow.data.known_files import MAP, NamedLevels, read_known
 from gpmcflow.data.large_models import LargeModels
 from gpmcflow.data.other_laws import OVERDISPERSED, OtherLaw, other_laws, overdispersion
+from gpmcflow.data.outcome_again import find_leak, find_outcome_again, find_rate, leak_words
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_settings import TableSettings, column_problems, text_of, unknown
 from gpmcflow.data.own_table import read_table
@@ -38,14 +39,10 @@ from gpmcflow.data.roles import (
     find_codes,
     find_exposure,
     find_groups,
-    find_leak,
-    find_outcome_again,
     find_places,
-    find_rate,
     find_row_numbers,
     find_status,
     find_trials,
-    leak_words,
     may_be_places,
     may_be_successes,
     read_outcome,

@@ -13,7 +13,7 @@ import yaml
 
 from gpmcflow.analysis.data import data_of, data_tree
 from gpmcflow.analysis.models import build_model
-from gpmcflow.data import roles
+from gpmcflow.data import outcome_again
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.data.suggestions import suggest
 
@@ -340,15 +340,19 @@ def test_pairs_taken_many_at_a_time_are_those_taken_one_by_one(monkeypatch):
     y[[3, 70]] = np.nan
     with np.errstate(all="ignore"):
         single = [
-            pair for pair in combinations(names, 2) if roles._may_make(*map(values.get, pair), y)
+            pair
+            for pair in combinations(names, 2)
+            if outcome_again._may_make(*map(values.get, pair), y)
         ]
         rates = [
             (x, r)
             for x, r in permutations(names, 2)
-            if roles._on_a_line(values[r], roles._ratio(y, values[x]))
+            if outcome_again._on_a_line(values[r], outcome_again._ratio(y, values[x]))
         ]
-        many = list(roles._pairs_that_may_make(names, columns, y))
-        near = list(roles._pairs_near_a_line(names, roles._matrix(names, columns), y))
+        many = list(outcome_again._pairs_that_may_make(names, columns, y))
+        near = list(
+            outcome_again._pairs_near_a_line(names, outcome_again._matrix(names, columns), y)
+        )
     assert {("part", "rest"), ("part", "more"), ("base", "scaled"), ("base", "under")} <= set(
         single
     )
