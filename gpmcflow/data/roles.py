@@ -3,11 +3,13 @@ of outcome."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 
 from gpmcflow.data.columns import (
     ID_WORDS,
@@ -60,6 +62,7 @@ PLACE_PAIRS = (
     ("easting", "northing"), ("east", "north"), ("x", "y"),
 )  # fmt: skip
 PLACE_FILLERS = {"coord", "coordinate", "coords", "utm", "pos", "position", "m", "km", "deg"}
+FEWEST_PLACES = 5  # different numbers of each; east and north of 0 and 1 are regions
 PROJECTED = 1e4  # x and y above this are metres of a map; below they may be anything
 SUBJECT_WORDS = {
     "subject", "subjects", "subj", "participant", "respondent", "person", "patient", "individual", "ind",
@@ -112,6 +115,17 @@ POSITIVE_WORDS = {
     "weight", "mass", "biomass", "volume", "area", "amount", "sales", "revenue", "charges", "fare",
     "tip", "tips", "fee", "fees", "tax", "bill", "spending", "budget", "gross",
 }  # fmt: skip
+MEASURES = {  # plurals of what is measured, not counted
+    "grams", "kilograms", "kilos", "kgs", "pounds", "lbs", "ounces", "tons", "tonnes", "inches", "feet",
+    "yards", "miles", "kms", "kilometers", "kilometres", "acres", "hectares", "gallons", "liters",
+    "litres", "degrees", "euros", "cents", "francs", "volts", "watts", "calories", "kcals", "sales",
+    "revenues", "profits", "prices", "incomes", "salaries", "expenses", "taxes", "savings", "benefits",
+    "assets", "loans", "debts", "exports", "imports", "funds", "shares", "stocks", "returns", "odds",
+    "means", "indices", "levels", "rates", "ratios", "weeks", "months", "years", "quarters", "ages",
+    "ratings", "grades", "scores", "ranks", "rankings", "temps", "temperatures", "heights", "weights",
+    "lengths", "widths", "depths", "distances", "times", "speeds", "mathematics", "maths", "physics",
+    "statistics", "economics", "values", "amounts", "units", "residuals",
+}  # fmt: skip
 PERCENT_NAMES = {"percent", "pct", "percentage"}
 PERCENT_WORDS = PERCENT_NAMES | {
     "share",
@@ -127,13 +141,19 @@ ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after ano
 STATUS = re.compile(
     r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
 )
-DURATIONS = re.compile(r"time|surv|^tt|days|months|years|weeks|duration|^t$|spell|follow")
+DURATIONS = re.compile(
+    r"time|surv|^tt|days|months|years|weeks|duration|^t$|spell|follow|onset|latency"
+)
+SURELY = 8  # rows expected where there is none: by chance in one of 3,000 files
 FIRST_YEAR, LAST_YEAR = 1500, 2100
+MANY_CASES = 50  # by which a pattern shows
 FEWEST_GROUPS = 5  # fewer are categories
 FEWEST_NUMBERS = 8  # fewer whole numbers are codes or grades, unless they are ids
 FEW_TEXTS = 10  # so many names are categories, unless they are ids
 MOST_GROUPS = 500  # of a column named otherwise than subjects are
 MANY_CLASSES = 12  # of an outcome in words: with more, one is set against the rest
+FEWEST_BLOCKS, MOST_BLOCKS, FEWEST_IN_A_BLOCK = 8, 12, 8  # by which spreads are compared
+RISES = 0.7  # correlation of logs of spread and level
 SKEWED = 1.0  # skewness of positive numbers that are modelled on the log scale
 LESS_SKEWED = 0.75  # times it: the most that is left in their logarithms
 
@@ -164,7 +184,8 @@ def is_years(column: Column) -> bool:
 def is_counted(column: Column) -> bool:
     """Return whether a column of numbers holds counts: whole numbers from 0 that are no amounts.
 
-    With a zero among them, or the name of something that is counted; not years, marks, prices or measures.
+    With a zero among them, or the name of something that is counted, as plurals are; not years, marks,
+    prices or measures.
     """
     if column.values is None or column.kind == "date":
         return False
@@ -181,7 +202,14 @@ def is_counted(column: Column) -> bool:
         return True
     if words & (AMOUNT_WORDS | GRADE_WORDS) and not words <= {"days", "nights"}:
         return False
-    return bool(values.min() == 0)
+    rounded = values.max() >= 100 and not (values % 10).any()
+    return bool(values.min() == 0 or (is_plural(last_word(column.name)) and not rounded))
+
+
+def is_plural(word: str) -> bool:
+    """Return whether a word is a plural of what can be counted, such as contacts."""
+    ends = word.endswith("s") and not word.endswith(("ss", "us", "is", "ias"))
+    return ends and len(word) > 3 and word not in MEASURES
 
 
 def are_percent(column: Column) -> bool:
@@ -242,7 +270,8 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     if whole and few and words & (CODE_WORDS - CYCLES) and not words & COUNT_WORDS:
         return _several(len(levels))
     steps = np.unique(values)
-    scale = 3 <= len(steps) <= 7 and bool((steps == np.arange(len(steps)) + 1).all())
+    scale = 3 <= len(steps) <= 7 and bool((np.diff(steps) == 1).all())
+    scale = scale and (steps[0] == 1 or (steps[0] == 0 and _stops_short(values)))
     if whole and scale and not words & COUNT_WORDS:
         return Reading("grades", "grades")
     if is_counted(column) or (
@@ -261,8 +290,11 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     if (values.min() > 0 or (named and values.min() == 0)) and not is_years(column):
         spread = _skewness(values)
         logged = re.match(r"(log|ln)|l[a-z]+", column.name.lower()) and values.max() < 20
-        if (spread > SKEWED or (named and spread > 0)) and not logged:
+        low = named and values.min() == 0  # nothing of it, and never less
+        if (spread > SKEWED or (named and spread > 0) or low) and not logged:
             return _positive(values, spread)
+        if values.min() > 0 and not logged and _spread_grows(column, others):
+            return Reading("positive", "positive")
     return Reading("real", "real")
 
 
@@ -276,17 +308,82 @@ def _positive(values: np.ndarray, spread: float) -> Reading:
     return Reading("positive", "positive")
 
 
+def _spread_grows(target: Column, others: Mapping[str, Column]) -> bool:
+    """Return whether positive numbers spread more where they are larger: over blocks of time, or over groups.
+
+    As in Tukey's plot of spread against level: the log of the standard deviation, about a line in time, rises
+    with the log of the mean by half or more, the exponent nearer to 1, of the log scale, than to 0.
+    """
+    for column in others.values():
+        known = ~target.missing & ~column.missing
+        y = target.values[known]
+        if column.values is not None and (column.kind == "date" or is_time(column.name)):
+            times = column.values[known]
+            place = np.argsort(np.argsort(times, kind="stable"), kind="stable")
+            if len(np.unique(times)) < MANY_CASES:
+                continue
+            size = max(FEWEST_IN_A_BLOCK, -(-len(y) // MOST_BLOCKS))
+            blocks, inside = place // size, place % size
+            if (size - len(y) % size) % size > size // 2:
+                blocks = np.minimum(blocks, len(y) // size - 1)
+        elif column.values is None:
+            blocks, inside = pd.factorize(column.labels[known])[0], None
+        else:
+            continue
+        means, spreads = _means_and_spreads(y, blocks, inside)
+        if len(means) < FEWEST_BLOCKS or means.max() < 2.0 * means.min():
+            continue
+        x, s = np.log(means), np.log(spreads)
+        r = np.corrcoef(x, s)[0, 1]
+        if r >= RISES and r * s.std() / x.std() >= 0.5:
+            return True
+    return False
+
+
+def _means_and_spreads(
+    y: np.ndarray, blocks: np.ndarray, inside: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations of blocks of enough rows, about a line in the place inside of a block."""
+    means, spreads = [], []
+    for block in np.unique(blocks):
+        own = y[blocks == block]
+        if len(own) < FEWEST_IN_A_BLOCK:
+            continue
+        rest = own - own.mean()
+        if inside is not None:
+            t = inside[blocks == block] - inside[blocks == block].mean()
+            rest = rest - t * (t @ rest) / (t @ t)
+        if rest.std() > 0:
+            means.append(own.mean())
+            spreads.append(rest.std())
+    return np.array(means), np.array(spreads)
+
+
 def find_status(columns: Mapping[str, Column]) -> list[str]:
     """Return the columns that say how cases ended: named so, of two to four different values."""
     found = []
     for name, column in columns.items():
         levels = set(column.labels[~column.missing].tolist())
-        found += [name] * bool(STATUS.search(name.lower()) and 2 <= len(levels) <= 4)
+        counted = len(levels) > 2 and name_words(name) & (COUNT_WORDS - {"event", "death"})
+        named = STATUS.search(name.lower()) and not counted  # failures 0, 1, 2 are a number of them
+        found += [name] * bool(named and 2 <= len(levels) <= 4)
     return found
 
 
 def _skewness(values: np.ndarray) -> float:
     return float(((values - values.mean()) ** 3).mean() / max(values.std(), 1e-100) ** 3)
+
+
+def _stops_short(values: np.ndarray) -> bool:
+    """Return whether whole numbers end at one above which counts of their mean would surely go on."""
+    above = _share_above(values.mean(), int(values.max()))
+    return bool(len(values) * above >= SURELY)
+
+
+def _share_above(mean: float, most: int) -> float:
+    """Return the probability that a Poisson count of a mean is above a number."""
+    terms = [math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(most + 1)]
+    return 1.0 - math.fsum(terms)
 
 
 def _rises_from_few(values: np.ndarray) -> bool:
@@ -312,7 +409,8 @@ def find_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
             plausible = coordinate or min(low) > PROJECTED
         else:
             plausible = True
-        if plausible:
+        different = min(len(np.unique(c.values[np.isfinite(c.values)])) for c in found)
+        if plausible and different >= FEWEST_PLACES:
             return found[0].name, found[1].name
     return ()
 
@@ -380,6 +478,8 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         if not repeated or not FEWEST_GROUPS <= levels <= most or column.kind == "date":
             continue
         named = bool(words & SUBJECT_WORDS) and column.kind != "number"
+        if column.kind == "whole" and levels <= MOST_LEVELS and _is_amount(column):
+            named = named and is_id
         if column.values is None and levels <= FEW_TEXTS:
             named = named and is_id
         if column.values is not None and (levels < FEWEST_NUMBERS or np.nanmin(column.values) < 1):
@@ -406,6 +506,8 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         if not 3 <= len(levels) <= MOST_LEVELS or 2 * len(levels) > len(values) or values.min() < 0:
             continue
         if words & (COUNT_WORDS - {"n", "nr", "num", "number"}):
+            continue
+        if last_word(name) in (AMOUNT_WORDS | GRADE_WORDS) - CODE_WORDS:  # opinion of a state
             continue
         cycle = words & CYCLES and (_goes_on(column.values) or len(levels) < 6 or levels[0] != 1)
         names_codes = words & CODE_WORDS and not cycle
@@ -445,6 +547,13 @@ def _goes_on(values: np.ndarray) -> bool:
     steps = np.diff(different)
     known = values[np.isfinite(values)]
     return bool(np.allclose(steps, steps[0])) and bool((np.diff(known) >= 0).all())
+
+
+def _is_amount(column: Column) -> bool:
+    """Return whether few whole numbers may be a number of something: from 2 on, and in no blocks of rows."""
+    values = column.values[np.isfinite(column.values)]
+    blocks = 1 + np.count_nonzero(np.diff(values))
+    return bool(values.min() > 1 and blocks > 2 * len(np.unique(values)))
 
 
 def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:
