@@ -339,7 +339,9 @@ def _is_cut(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool
     parts = sorted((x[classes == level] for level in levels), key=np.median)
     gaps = [above.min() - below.max() for below, above in pairwise(parts)]
     enough = min(map(len, parts)) >= 5 and len(np.unique(x)) > 6 * len(parts)
-    return bool(enough and min(gaps) >= 0 and np.median(gaps) <= 0.06 * x.std() * len(parts))
+    steps = 2.0 * np.diff(np.unique(x)).min()  # of whole numbers that leave 0 out, it is at 0
+    close = np.median(gaps) <= max(0.06 * x.std() * len(parts), steps)
+    return bool(enough and min(gaps) >= 0 and close)
 
 
 def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> str | None:

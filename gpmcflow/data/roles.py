@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from gpmcflow.data.columns import (
     ID_WORDS,
@@ -84,6 +83,7 @@ CODE_WORDS = {
     "brand", "code", "category", "cat", "cluster", "store", "unit", "zip", "plz", "marital", "origin",
     "party", "arm", "site", "plot", "line", "strain", "breed", "colour", "color", "mode", "program", "prog",
     "ward", "room", "column", "row", "field", "lab", "laboratory", "study", "country", "state", "cell",
+    "chamber", "cage", "tank", "drug", "poison", "condition", "genotype", "cultivar", "fertilizer",
     "cyl", "month", "weekday", "dow", "weathersit", "season", "rep", "replicate", "replication", "run",
     "precinct", "district", "borough", "parish", "province",
 }  # fmt: skip
@@ -287,8 +287,9 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         why = "a beta outcome has no 0 and no 1, so intervals of a share can leave 0 to 1"
         return Reading("share", "real", why)
     named = words & POSITIVE_WORDS
-    if (values.min() > 0 or (named and values.min() == 0)) and not is_years(column):
-        spread = _skewness(values)
+    spread = _skewness(values)
+    from_none = values.min() == 0 and (named or (not whole and spread > SKEWED))
+    if (values.min() > 0 or from_none) and not is_years(column):
         logged = re.match(r"(log|ln)|l[a-z]+", column.name.lower()) and values.max() < 20
         low = named and values.min() == 0  # nothing of it, and never less
         if (spread > SKEWED or (named and spread > 0) or low) and not logged:
@@ -309,28 +310,22 @@ def _positive(values: np.ndarray, spread: float) -> Reading:
 
 
 def _spread_grows(target: Column, others: Mapping[str, Column]) -> bool:
-    """Return whether positive numbers spread more where they are larger: over blocks of time, or over groups.
+    """Return whether positive numbers spread more where they are larger, over blocks of time.
 
-    As in Tukey's plot of spread against level: the log of the standard deviation, about a line in time, rises
-    with the log of the mean by half or more, the exponent nearer to 1, of the log scale, than to 0.
+    Not over groups, where other columns may explain both level and spread. As in Tukey's plot of spread
+    against level: the log of the standard deviation, about a line in time, rises with the log of the mean by
+    half or more, the exponent nearer to 1, of the log scale, than to 0.
     """
     for column in others.values():
-        known = ~target.missing & ~column.missing
-        y = target.values[known]
-        if column.values is not None and (column.kind == "date" or is_time(column.name)):
-            times = column.values[known]
-            place = np.argsort(np.argsort(times, kind="stable"), kind="stable")
-            if len(np.unique(times)) < MANY_CASES:
-                continue
-            size = max(FEWEST_IN_A_BLOCK, -(-len(y) // MOST_BLOCKS))
-            blocks, inside = place // size, place % size
-            if (size - len(y) % size) % size > size // 2:
-                blocks = np.minimum(blocks, len(y) // size - 1)
-        elif column.values is None:
-            blocks, inside = pd.factorize(column.labels[known])[0], None
-        else:
+        if column.values is None or not (column.kind == "date" or is_time(column.name)):
             continue
-        means, spreads = _means_and_spreads(y, blocks, inside)
+        known = ~target.missing & ~column.missing
+        y, times = target.values[known], column.values[known]
+        if len(np.unique(times)) < MANY_CASES:
+            continue
+        place = np.argsort(np.argsort(times, kind="stable"), kind="stable")
+        size = max(FEWEST_IN_A_BLOCK, -(-len(y) // MOST_BLOCKS))
+        means, spreads = _means_and_spreads(y, place // size, place % size)
         if len(means) < FEWEST_BLOCKS or means.max() < 2.0 * means.min():
             continue
         x, s = np.log(means), np.log(spreads)
@@ -341,7 +336,7 @@ def _spread_grows(target: Column, others: Mapping[str, Column]) -> bool:
 
 
 def _means_and_spreads(
-    y: np.ndarray, blocks: np.ndarray, inside: np.ndarray | None
+    y: np.ndarray, blocks: np.ndarray, inside: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and standard deviations of blocks of enough rows, about a line in the place inside of a block."""
     means, spreads = [], []
@@ -350,9 +345,8 @@ def _means_and_spreads(
         if len(own) < FEWEST_IN_A_BLOCK:
             continue
         rest = own - own.mean()
-        if inside is not None:
-            t = inside[blocks == block] - inside[blocks == block].mean()
-            rest = rest - t * (t @ rest) / (t @ t)
+        t = inside[blocks == block] - inside[blocks == block].mean()
+        rest = rest - t * (t @ rest) / (t @ t)
         if rest.std() > 0:
             means.append(own.mean())
             spreads.append(rest.std())
@@ -485,12 +479,20 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         if column.values is not None and (levels < FEWEST_NUMBERS or np.nanmin(column.values) < 1):
             named = named and is_id
         many = column.kind == "text" and levels > MOST_LEVELS
-        code = column.kind == "whole" and levels > MOST_LEVELS and bool(words & CODE_WORDS - CYCLES)
+        coded = bool(words & CODE_WORDS - CYCLES) or ends_like_a_code(name)
+        code = column.kind == "whole" and levels > MOST_LEVELS and coded
         blocks = column.kind == "whole" and _repeated_measures(column, columns, inputs)
         blocks = blocks and not _has_the_same_blocks(column, columns, inputs)
         if named or many or code or blocks:
             groups.append(name)
     return groups
+
+
+def ends_like_a_code(name: str) -> bool:
+    """Return whether the last word of a name ends in one for codes, as fregion and ccode do."""
+    return last_word(name).endswith(
+        ("region", "code", "category", "religion", "industry", "species")
+    )
 
 
 def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
@@ -510,7 +512,7 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         if last_word(name) in (AMOUNT_WORDS | GRADE_WORDS) - CODE_WORDS:  # opinion of a state
             continue
         cycle = words & CYCLES and (_goes_on(column.values) or len(levels) < 6 or levels[0] != 1)
-        names_codes = words & CODE_WORDS and not cycle
+        names_codes = (words & CODE_WORDS or ends_like_a_code(name)) and not cycle
         if names_codes or (words & SUBJECT_WORDS and len(levels) < FEWEST_NUMBERS):
             codes.append(name)
     return codes
@@ -550,10 +552,12 @@ def _goes_on(values: np.ndarray) -> bool:
 
 
 def _is_amount(column: Column) -> bool:
-    """Return whether few whole numbers may be a number of something: from 2 on, and in no blocks of rows."""
+    """Return whether few whole numbers may be a number of something: from 2 on, some rare, not in blocks."""
     values = column.values[np.isfinite(column.values)]
     blocks = 1 + np.count_nonzero(np.diff(values))
-    return bool(values.min() > 1 and blocks > 2 * len(np.unique(values)))
+    sizes = np.unique(values, return_counts=True)[1]
+    uneven = sizes.min() < 0.25 * sizes.max()  # subjects of a design have as many rows each
+    return bool(values.min() > 1 and blocks > 2 * len(sizes) and uneven)
 
 
 def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:

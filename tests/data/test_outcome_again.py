@@ -83,3 +83,9 @@ def test_what_is_known_of_those_alone_whom_it_befell(tmp_path):
     assert found == {"cause": "known only where dead is 1"}
     asked = np.where(np.arange(N) % 2 == 0, cause, "")
     assert not dropped(tmp_path, "ill", cause=asked, ill=ILL)
+
+
+def test_a_difference_whose_sign_is_the_outcome(tmp_path):
+    """It is never 0, so that the threshold is between -1 and 1."""
+    lead = np.where(RNG.random(N) < 0.4, -1, 1) * RNG.integers(1, 15, N)
+    assert dropped(tmp_path, "won", lead=lead, won=(lead > 0) * 1) == {"lead": "won is cut from it"}
