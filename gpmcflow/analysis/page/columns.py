@@ -170,9 +170,9 @@ def season_answer(
         )
         ends = f"{say(first)} over the first year to {say(last)} over the last"
         if moved:
-            parts.append(Markup("Beside the season it {}: from {}.").format(moved, ends))
+            parts.append(Markup("Apart from the season it {}: from {}.").format(moved, ends))
         else:
-            parts.append(Markup("Beside the season it does not clearly change."))
+            parts.append(Markup("Apart from the season it does not clearly change."))
     return parts
 
 
