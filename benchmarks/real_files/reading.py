@@ -41,7 +41,7 @@ DONE = {
     r"the number of trials|trials": "trials",
     r"effort|exposure": "exposure",
     r"status|event|censor": "status",
-    r".*\bgroups?\b": "group",
+    r"[^;]*\bgroups?\b": "group",
     r"(as )?(days|date|months|quarters|hours|time)\b": "date",
     r"one column each|.*\bcounts as 1|.*= ?1\b|1 (if|for|where)|a column .missing|categor": "category",
     r"as it is|middle value|(a )?number|parsed": "number",

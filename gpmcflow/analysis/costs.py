@@ -31,7 +31,7 @@ from gpmcflow.approximations.mixture import suits
 from gpmcflow.approximations.multi_laplace import multi_laplace
 from gpmcflow.approximations.multi_prediction import multi_predictor
 from gpmcflow.covariances.basis_blocks import BasisBlocks
-from gpmcflow.data.roles import leak_words
+from gpmcflow.data.outcome_again import leak_words
 from gpmcflow.errors import InputError
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
 from gpmcflow.evidence.two_ends import PER_DRAW

@@ -181,6 +181,7 @@ COUNTER_WORDS = {
     "index", "key", "nr", "no", "num", "number", "code", "row", "case", "record", "subject",
     "obs", "observation",
 }  # fmt: skip
+LETTERED, PADDED = re.compile(r"\d+[A-Za-z]"), re.compile(r"0\d+")
 ROW_NAMES = re.compile(
     r"index|unnamed:? ?\d*|\.{3}\d+|v1|row[ ._]?(names?|id|num(ber)?|nr|no|index)?|rn|obs(no|nr)?",
     re.IGNORECASE,
@@ -316,12 +317,11 @@ def _describe(
     number = np.isfinite(values)
     words = len(set(labels[filled & ~number].tolist()))
     if (
-        words
-        and name_words(name) & (ID_WORDS | COUNTER_WORDS)
+        n > MOST_LEVELS
         and 2 * n <= filled.sum()
-        and n > MOST_LEVELS
+        and _are_names(name, labels[filled], number[filled])
     ):
-        return text  # names such as 100, 100a, each of some rows
+        return text
     few_words = words <= MANY_WORDS and n - words > MOST_LEVELS
     if number.sum() >= (0.5 if few_words else MOSTLY) * filled.sum():
         return _numbers(table, few, values, n, decimal)
@@ -336,6 +336,19 @@ def _describe(
         contents = "dates in a notation that is not read; write them as YYYY-MM-DD"
         return replace(text, contents=contents)
     return replace(few, kind="id") if is_id else text
+
+
+def _are_names(name: str, labels: np.ndarray, number: np.ndarray) -> bool:
+    """Return whether cells that mostly are numbers name something: 100 and 100a, or 007 and 012."""
+    words = labels[~number].tolist()
+    if words and (
+        name_words(name) & (ID_WORDS | COUNTER_WORDS) or all(map(LETTERED.fullmatch, words))
+    ):
+        return True
+    if words or is_time(name):
+        return False
+    padded = [label for label in labels.tolist() if PADDED.fullmatch(label)]
+    return bool(padded) and len({len(label) for label in labels.tolist()}) == 1
 
 
 def _numbers(

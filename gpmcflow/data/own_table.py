@@ -24,8 +24,8 @@ from gpmcflow.data.csv_table import (
 )
 from gpmcflow.data.known_files import NamedLevels, read_known
 from gpmcflow.data.layout import permutation
+from gpmcflow.data.outcome_again import find_leak
 from gpmcflow.data.own_settings import TableSettings, column_problems, read_settings, unknown
-from gpmcflow.data.roles import find_leak
 from gpmcflow.data.target import (
     Target,
     code_target,

@@ -3,13 +3,12 @@ of outcome."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 
 from gpmcflow.data.columns import (
     ID_WORDS,
@@ -62,6 +61,7 @@ PLACE_PAIRS = (
     ("easting", "northing"), ("east", "north"), ("x", "y"),
 )  # fmt: skip
 PLACE_FILLERS = {"coord", "coordinate", "coords", "utm", "pos", "position", "m", "km", "deg"}
+FEWEST_PLACES = 5  # different numbers of each; east and north of 0 and 1 are regions
 PROJECTED = 1e4  # x and y above this are metres of a map; below they may be anything
 SUBJECT_WORDS = {
     "subject", "subjects", "subj", "participant", "respondent", "person", "patient", "individual", "ind",
@@ -83,6 +83,7 @@ CODE_WORDS = {
     "brand", "code", "category", "cat", "cluster", "store", "unit", "zip", "plz", "marital", "origin",
     "party", "arm", "site", "plot", "line", "strain", "breed", "colour", "color", "mode", "program", "prog",
     "ward", "room", "column", "row", "field", "lab", "laboratory", "study", "country", "state", "cell",
+    "chamber", "cage", "tank", "drug", "poison", "condition", "genotype", "cultivar", "fertilizer",
     "cyl", "month", "weekday", "dow", "weathersit", "season", "rep", "replicate", "replication", "run",
     "precinct", "district", "borough", "parish", "province",
 }  # fmt: skip
@@ -114,6 +115,17 @@ POSITIVE_WORDS = {
     "weight", "mass", "biomass", "volume", "area", "amount", "sales", "revenue", "charges", "fare",
     "tip", "tips", "fee", "fees", "tax", "bill", "spending", "budget", "gross",
 }  # fmt: skip
+MEASURES = {  # plurals of what is measured, not counted
+    "grams", "kilograms", "kilos", "kgs", "pounds", "lbs", "ounces", "tons", "tonnes", "inches", "feet",
+    "yards", "miles", "kms", "kilometers", "kilometres", "acres", "hectares", "gallons", "liters",
+    "litres", "degrees", "euros", "cents", "francs", "volts", "watts", "calories", "kcals", "sales",
+    "revenues", "profits", "prices", "incomes", "salaries", "expenses", "taxes", "savings", "benefits",
+    "assets", "loans", "debts", "exports", "imports", "funds", "shares", "stocks", "returns", "odds",
+    "means", "indices", "levels", "rates", "ratios", "weeks", "months", "years", "quarters", "ages",
+    "ratings", "grades", "scores", "ranks", "rankings", "temps", "temperatures", "heights", "weights",
+    "lengths", "widths", "depths", "distances", "times", "speeds", "mathematics", "maths", "physics",
+    "statistics", "economics", "values", "amounts", "units", "residuals",
+}  # fmt: skip
 PERCENT_NAMES = {"percent", "pct", "percentage"}
 PERCENT_WORDS = PERCENT_NAMES | {
     "share",
@@ -129,17 +141,19 @@ ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after ano
 STATUS = re.compile(
     r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
 )
-DURATIONS = re.compile(r"time|surv|^tt|days|months|years|weeks|duration|^t$|spell|follow")
+DURATIONS = re.compile(
+    r"time|surv|^tt|days|months|years|weeks|duration|^t$|spell|follow|onset|latency"
+)
+SURELY = 8  # rows expected where there is none: by chance in one of 3,000 files
 FIRST_YEAR, LAST_YEAR = 1500, 2100
+MANY_CASES = 50  # by which a pattern shows
 FEWEST_GROUPS = 5  # fewer are categories
 FEWEST_NUMBERS = 8  # fewer whole numbers are codes or grades, unless they are ids
 FEW_TEXTS = 10  # so many names are categories, unless they are ids
 MOST_GROUPS = 500  # of a column named otherwise than subjects are
-MANY_CASES, MOST_CLASSES = 50, 10  # by which a threshold shows
 MANY_CLASSES = 12  # of an outcome in words: with more, one is set against the rest
-SCREENED = 200  # rows in which relations of two columns and the outcome are tried first
-ON_A_LINE = 0.99999  # correlation of two columns of which one follows from the other
-NEARLY = 0.98  # rank correlation of a column that gives the outcome away
+FEWEST_BLOCKS, MOST_BLOCKS, FEWEST_IN_A_BLOCK = 8, 12, 8  # by which spreads are compared
+RISES = 0.7  # correlation of logs of spread and level
 SKEWED = 1.0  # skewness of positive numbers that are modelled on the log scale
 LESS_SKEWED = 0.75  # times it: the most that is left in their logarithms
 
@@ -170,7 +184,8 @@ def is_years(column: Column) -> bool:
 def is_counted(column: Column) -> bool:
     """Return whether a column of numbers holds counts: whole numbers from 0 that are no amounts.
 
-    With a zero among them, or the name of something that is counted; not years, marks, prices or measures.
+    With a zero among them, or the name of something that is counted, as plurals are; not years, marks,
+    prices or measures.
     """
     if column.values is None or column.kind == "date":
         return False
@@ -187,7 +202,14 @@ def is_counted(column: Column) -> bool:
         return True
     if words & (AMOUNT_WORDS | GRADE_WORDS) and not words <= {"days", "nights"}:
         return False
-    return bool(values.min() == 0)
+    rounded = values.max() >= 100 and not (values % 10).any()
+    return bool(values.min() == 0 or (is_plural(last_word(column.name)) and not rounded))
+
+
+def is_plural(word: str) -> bool:
+    """Return whether a word is a plural of what can be counted, such as contacts."""
+    ends = word.endswith("s") and not word.endswith(("ss", "us", "is", "ias"))
+    return ends and len(word) > 3 and word not in MEASURES
 
 
 def are_percent(column: Column) -> bool:
@@ -248,7 +270,8 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     if whole and few and words & (CODE_WORDS - CYCLES) and not words & COUNT_WORDS:
         return _several(len(levels))
     steps = np.unique(values)
-    scale = 3 <= len(steps) <= 7 and bool((steps == np.arange(len(steps)) + 1).all())
+    scale = 3 <= len(steps) <= 7 and bool((np.diff(steps) == 1).all())
+    scale = scale and (steps[0] == 1 or (steps[0] == 0 and _stops_short(values)))
     if whole and scale and not words & COUNT_WORDS:
         return Reading("grades", "grades")
     if is_counted(column) or (
@@ -264,11 +287,15 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         why = "a beta outcome has no 0 and no 1, so intervals of a share can leave 0 to 1"
         return Reading("share", "real", why)
     named = words & POSITIVE_WORDS
-    if (values.min() > 0 or (named and values.min() == 0)) and not is_years(column):
-        spread = _skewness(values)
+    spread = _skewness(values)
+    from_none = values.min() == 0 and (named or (not whole and spread > SKEWED))
+    if (values.min() > 0 or from_none) and not is_years(column):
         logged = re.match(r"(log|ln)|l[a-z]+", column.name.lower()) and values.max() < 20
-        if (spread > SKEWED or (named and spread > 0)) and not logged:
+        low = named and values.min() == 0  # nothing of it, and never less
+        if (spread > SKEWED or (named and spread > 0) or low) and not logged:
             return _positive(values, spread)
+        if values.min() > 0 and not logged and _spread_grows(column, others):
+            return Reading("positive", "positive")
     return Reading("real", "real")
 
 
@@ -282,17 +309,75 @@ def _positive(values: np.ndarray, spread: float) -> Reading:
     return Reading("positive", "positive")
 
 
+def _spread_grows(target: Column, others: Mapping[str, Column]) -> bool:
+    """Return whether positive numbers spread more where they are larger, over blocks of time.
+
+    Not over groups, where other columns may explain both level and spread. As in Tukey's plot of spread
+    against level: the log of the standard deviation, about a line in time, rises with the log of the mean by
+    half or more, the exponent nearer to 1, of the log scale, than to 0.
+    """
+    for column in others.values():
+        if column.values is None or not (column.kind == "date" or is_time(column.name)):
+            continue
+        known = ~target.missing & ~column.missing
+        y, times = target.values[known], column.values[known]
+        if len(np.unique(times)) < MANY_CASES:
+            continue
+        place = np.argsort(np.argsort(times, kind="stable"), kind="stable")
+        size = max(FEWEST_IN_A_BLOCK, -(-len(y) // MOST_BLOCKS))
+        means, spreads = _means_and_spreads(y, place // size, place % size)
+        if len(means) < FEWEST_BLOCKS or means.max() < 2.0 * means.min():
+            continue
+        x, s = np.log(means), np.log(spreads)
+        r = np.corrcoef(x, s)[0, 1]
+        if r >= RISES and r * s.std() / x.std() >= 0.5:
+            return True
+    return False
+
+
+def _means_and_spreads(
+    y: np.ndarray, blocks: np.ndarray, inside: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and standard deviations of blocks of enough rows, about a line in the place inside of a block."""
+    means, spreads = [], []
+    for block in np.unique(blocks):
+        own = y[blocks == block]
+        if len(own) < FEWEST_IN_A_BLOCK:
+            continue
+        rest = own - own.mean()
+        t = inside[blocks == block] - inside[blocks == block].mean()
+        rest = rest - t * (t @ rest) / (t @ t)
+        if rest.std() > 0:
+            means.append(own.mean())
+            spreads.append(rest.std())
+    return np.array(means), np.array(spreads)
+
+
 def find_status(columns: Mapping[str, Column]) -> list[str]:
     """Return the columns that say how cases ended: named so, of two to four different values."""
     found = []
     for name, column in columns.items():
         levels = set(column.labels[~column.missing].tolist())
-        found += [name] * bool(STATUS.search(name.lower()) and 2 <= len(levels) <= 4)
+        counted = len(levels) > 2 and name_words(name) & (COUNT_WORDS - {"event", "death"})
+        named = STATUS.search(name.lower()) and not counted  # failures 0, 1, 2 are a number of them
+        found += [name] * bool(named and 2 <= len(levels) <= 4)
     return found
 
 
 def _skewness(values: np.ndarray) -> float:
     return float(((values - values.mean()) ** 3).mean() / max(values.std(), 1e-100) ** 3)
+
+
+def _stops_short(values: np.ndarray) -> bool:
+    """Return whether whole numbers end at one above which counts of their mean would surely go on."""
+    above = _share_above(values.mean(), int(values.max()))
+    return bool(len(values) * above >= SURELY)
+
+
+def _share_above(mean: float, most: int) -> float:
+    """Return the probability that a Poisson count of a mean is above a number."""
+    terms = [math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(most + 1)]
+    return 1.0 - math.fsum(terms)
 
 
 def _rises_from_few(values: np.ndarray) -> bool:
@@ -318,7 +403,8 @@ def find_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
             plausible = coordinate or min(low) > PROJECTED
         else:
             plausible = True
-        if plausible:
+        different = min(len(np.unique(c.values[np.isfinite(c.values)])) for c in found)
+        if plausible and different >= FEWEST_PLACES:
             return found[0].name, found[1].name
     return ()
 
@@ -386,17 +472,27 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         if not repeated or not FEWEST_GROUPS <= levels <= most or column.kind == "date":
             continue
         named = bool(words & SUBJECT_WORDS) and column.kind != "number"
+        if column.kind == "whole" and levels <= MOST_LEVELS and _is_amount(column):
+            named = named and is_id
         if column.values is None and levels <= FEW_TEXTS:
             named = named and is_id
         if column.values is not None and (levels < FEWEST_NUMBERS or np.nanmin(column.values) < 1):
             named = named and is_id
         many = column.kind == "text" and levels > MOST_LEVELS
-        code = column.kind == "whole" and levels > MOST_LEVELS and bool(words & CODE_WORDS - CYCLES)
+        coded = bool(words & CODE_WORDS - CYCLES) or ends_like_a_code(name)
+        code = column.kind == "whole" and levels > MOST_LEVELS and coded
         blocks = column.kind == "whole" and _repeated_measures(column, columns, inputs)
         blocks = blocks and not _has_the_same_blocks(column, columns, inputs)
         if named or many or code or blocks:
             groups.append(name)
     return groups
+
+
+def ends_like_a_code(name: str) -> bool:
+    """Return whether the last word of a name ends in one for codes, as fregion and ccode do."""
+    return last_word(name).endswith(
+        ("region", "code", "category", "religion", "industry", "species")
+    )
 
 
 def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
@@ -413,8 +509,10 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
             continue
         if words & (COUNT_WORDS - {"n", "nr", "num", "number"}):
             continue
+        if last_word(name) in (AMOUNT_WORDS | GRADE_WORDS) - CODE_WORDS:  # opinion of a state
+            continue
         cycle = words & CYCLES and (_goes_on(column.values) or len(levels) < 6 or levels[0] != 1)
-        names_codes = words & CODE_WORDS and not cycle
+        names_codes = (words & CODE_WORDS or ends_like_a_code(name)) and not cycle
         if names_codes or (words & SUBJECT_WORDS and len(levels) < FEWEST_NUMBERS):
             codes.append(name)
     return codes
@@ -438,222 +536,6 @@ def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[s
     return found if set(found) < set(inputs) else {}
 
 
-def find_outcome_again(
-    columns: Mapping[str, Column], inputs: list[str], target: Column, unit: Column | None
-) -> dict[str, str]:
-    """Return columns that are the outcome in other words, with the reason: they would give it away.
-
-    A number that the outcome fixes, its quotient by exposure or trials, the parts of which it is the sum or
-    the difference, numbers or classes of which one is cut into the other, and classes put together.
-    """
-    name, y = target.name, target.values if target.kind in ("number", "whole") else None
-    numbers = [n for n in inputs if columns[n].kind in ("number", "whole")]
-    found: dict[str, str] = {}
-    for other in inputs:
-        column = columns[other]
-        if other in numbers and y is not None:
-            x = column.values
-            known = np.isfinite(x) & np.isfinite(y)
-            if unit is not None and _fixed_by(x[known], _ratio(y, unit.values)[known]):
-                found[other] = f"{name} per {unit.name}"
-            elif _fixed_by(x[known], y[known]) or _fixed_by(x[known], np.abs(y[known])):
-                found[other] = f"follows from {name}"
-        if other in found or is_time(other):
-            continue
-        classes = len(set(column.labels.tolist())) <= MOST_CLASSES
-        few = len(set(target.labels.tolist())) <= MOST_CLASSES
-        if few and other in numbers and _is_cut(column.values, target.labels, target.missing):
-            found[other] = f"{name} is cut from it"
-        elif classes and y is not None and _is_cut(y, column.labels, column.missing):
-            found[other] = f"cut from {name}"
-        elif classes and _follows(target, column):
-            found[other] = f"follows from {name}"
-    left = [n for n in numbers if n not in found]
-    for first, second in [] if y is None else _pairs_that_may_make(left, columns, y):
-        a, b = columns[first].values, columns[second].values
-        some = slice(None, None, 1 + len(a) // SCREENED)  # a relation of all rows holds in these
-        if {first, second} & set(found) or not _may_make(a[some], b[some], y[some]):
-            continue
-        if _is_same(a + b, y):
-            found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
-        elif _is_same(a - b, y):
-            found[first] = f"with {second} it is {name}"
-        elif _is_same(b - a, y) or _on_a_line(y, _ratio(a, b)):
-            found[second] = f"with {first} it is {name}"
-        elif _on_a_line(y, _ratio(b, a)):
-            found[first] = f"with {second} it is {name}"
-    return found if len(found) < len(inputs) else {}
-
-
-def find_rate(
-    columns: Mapping[str, Column], numbers: list[str], target: Column
-) -> tuple[str, str] | None:
-    """Return the exposure of counts and the column of their rate, whose product they are but for a factor."""
-    y = target.values
-    some = slice(None, None, 1 + len(y) // SCREENED)
-    values = _matrix(numbers, columns)[some]
-    for base, rate in _pairs_near_a_line(numbers, values, y[some]):
-        x, r = columns[base].values, columns[rate].values
-        if not _on_a_line(r[some], _ratio(y, x)[some]):
-            continue
-        known = np.isfinite(x) & np.isfinite(r) & np.isfinite(y)
-        if (x[known] > 0).all() and _fixed_by(r[known], _ratio(y, x)[known]):
-            return base, rate
-    return None
-
-
-def _matrix(names: Sequence[str], columns: Mapping[str, Column]) -> np.ndarray:
-    """Values of columns beside each other (row, column)."""
-    return np.array([columns[name].values for name in names]).T if names else np.empty((0, 0))
-
-
-def _pairs_that_may_make(
-    names: list[str], columns: Mapping[str, Column], y: np.ndarray
-) -> Iterator[tuple[str, str]]:
-    """Yield pairs of columns in order, all that `_may_make` the outcome and few others.
-
-    Columns are taken many at a time: of 1,000 there are half a million pairs.
-    """
-    some = slice(None, None, 1 + len(y) // SCREENED)
-    values, y = _matrix(names, columns)[some], y[some]
-    for k, first in enumerate(names[:-1]):
-        a, b = values[:, k, None], values[:, k + 1 :]
-        may = _near_a_line(y[:, None], _ratio(a, b)) | _near_a_line(y[:, None], _ratio(b, a))
-        for total in (a + b, a - b):
-            gap = np.abs(np.abs(total) - np.abs(y[:, None]))
-            may |= ~(gap > 2e-9 + 2e-6 * np.abs(y[:, None])).any(axis=0)
-        for place in np.flatnonzero(may):
-            yield first, names[k + 1 + place]
-
-
-def _pairs_near_a_line(
-    names: list[str], values: np.ndarray, y: np.ndarray
-) -> Iterator[tuple[str, str]]:
-    """Yield pairs (x, r) in order, all in which r and y / x are on a line and few others."""
-    for k, base in enumerate(names):
-        near = _near_a_line(_ratio(y, values[:, k])[:, None], values)
-        near[k] = False
-        for place in np.flatnonzero(near):
-            yield base, names[place]
-
-
-def _near_a_line(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Return for each column whether `_on_a_line` may hold: its correlation, but for rounding.
-
-    Columns of both (row, column), of which one may have a single one.
-    """
-    x, y = np.broadcast_arrays(x, y)
-    with np.errstate(all="ignore"):
-        known = np.isfinite(x) & np.isfinite(y)
-        n = known.sum(axis=0)
-        x, y = (np.where(known, part, 0.0) for part in (x, y))
-        x, y = (np.where(known, part - part.sum(axis=0) / n, 0.0) for part in (x, y))
-        product = (x * y).sum(axis=0)
-        scale = np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))
-        # not <, so that what overflows stays
-        return ~(np.abs(product) < (ON_A_LINE - 1e-6) * scale) & (n >= 20)
-
-
-def _may_make(a: np.ndarray, b: np.ndarray, y: np.ndarray) -> bool:
-    """Return whether y may be the sum, the difference or the quotient of two columns that both vary."""
-    known = np.isfinite(a) & np.isfinite(b)
-    if not known.any() or min(np.ptp(a[known]), np.ptp(b[known])) == 0:
-        return False
-    same = any(_is_same(total, y) for total in (a + b, a - b, b - a))
-    return same or _on_a_line(y, _ratio(a, b)) or _on_a_line(y, _ratio(b, a))
-
-
-def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
-    """Return whether two columns of some different values are on a line, where both are known."""
-    known = np.isfinite(x) & np.isfinite(y)
-    x, y = x[known], y[known]
-    if (
-        len(x) < 20
-        or min(np.ptp(x), np.ptp(y)) == 0
-        or not abs(np.corrcoef(x, y)[0, 1]) >= ON_A_LINE
-    ):
-        return False
-    return min(len(np.unique(x)), len(np.unique(y))) >= 5
-
-
-def _ratio(y: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    shape = np.broadcast_shapes(y.shape, unit.shape)
-    return np.divide(y, unit, out=np.zeros(shape), where=unit > 0)
-
-
-def _is_same(total: np.ndarray, y: np.ndarray) -> bool:
-    known = np.isfinite(total) & np.isfinite(y)
-    return bool(known.sum() >= 10 and np.allclose(total[known], y[known], rtol=1e-6, atol=1e-9))
-
-
-def _follows(target: Column, column: Column) -> bool:
-    """Return whether the classes of a column are those of the outcome, or some of them put together."""
-    known = ~target.missing & ~column.missing
-    pairs = set(zip(target.labels[known].tolist(), column.labels[known].tolist(), strict=True))
-    own, other = ({pair[side] for pair in pairs} for side in (0, 1))
-    few = 2 <= len(own) <= MOST_CLASSES and len(other) >= 2
-    return bool(few and known.sum() >= MANY_CASES and len(pairs) == len(own))
-
-
-def _in_order(values: np.ndarray) -> bool:
-    """Return whether numbers never fall, or never rise, from row to row."""
-    steps = np.diff(values)
-    return bool((steps >= 0).all() or (steps <= 0).all())
-
-
-def _fixed_by(x: np.ndarray, y: np.ndarray) -> bool:
-    """Return whether one of two columns is a rising or falling function of the other."""
-    if _on_a_line(x, y):
-        return True
-    levels = min(len(np.unique(x)), len(np.unique(y)))
-    if levels < 0.3 * len(x) or len(x) < MANY_CASES:
-        return False
-    rises = (np.diff(x[np.lexsort((x, y))]) >= -1e-9 * np.ptp(x)).all()
-    falls = (np.diff(x[np.lexsort((-x, y))]) <= 1e-9 * np.ptp(x)).all()
-    return bool(rises or falls) and not _in_order(x)
-
-
-def _is_cut(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool:
-    """Return whether classes are numbers cut at thresholds, with some close to these on either side."""
-    known = np.isfinite(values) & ~missing
-    x, classes = values[known], labels[known]
-    levels = set(classes.tolist())
-    if known.sum() < MANY_CASES or not 2 <= len(levels) <= MOST_CLASSES:
-        return False
-    if _in_order(x):  # of the file: see `find_leak`
-        return False
-    parts = sorted((x[classes == level] for level in levels), key=np.median)
-    gaps = [above.min() - below.max() for below, above in pairwise(parts)]
-    enough = min(map(len, parts)) >= 5 and len(np.unique(x)) > 6 * len(parts)
-    return bool(enough and min(gaps) >= 0 and np.median(gaps) <= 0.06 * x.std() * len(parts))
-
-
-def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> str | None:
-    """Return a column that runs with the order of the file and tells the outcome nearly perfectly alone."""
-    rows = np.isfinite(outcome)
-    for name in inputs if len(inputs) > 1 else ():  # a lone input in order is a calibration curve
-        column = columns[name]
-        if column.kind not in ("number", "whole") or is_time(name):
-            continue
-        known = rows & np.isfinite(column.values)
-        x, y = column.values[known], outcome[known]
-        if len(x) < 10 or len(np.unique(x)) < 0.9 * len(x) or not _in_order(x):
-            continue
-        ranks, score = pd.Series(x).rank(), pd.Series(y).rank()
-        largest = np.corrcoef(np.sort(ranks), np.sort(score))[0, 1]  # ties leave less than 1
-        if abs(np.corrcoef(ranks, score)[0, 1]) > NEARLY * largest:
-            return name
-    return None
-
-
-def leak_words(leak: str, target: str) -> str:
-    """Words for a column that `find_leak` found, with the line that drops it."""
-    return (
-        f"{leak} follows the order of the file and almost determines {target}; if it is a row number or "
-        f"comes after the outcome: drop: [{yaml_text(leak)}]"
-    )
-
-
 def _named(columns: list[Column], words: tuple[str, ...]) -> list[Column]:
     """The columns that have one of the words in their names, the first word first."""
     return [column for word in words for column in columns if word in name_words(column.name)]
@@ -667,6 +549,15 @@ def _goes_on(values: np.ndarray) -> bool:
     steps = np.diff(different)
     known = values[np.isfinite(values)]
     return bool(np.allclose(steps, steps[0])) and bool((np.diff(known) >= 0).all())
+
+
+def _is_amount(column: Column) -> bool:
+    """Return whether few whole numbers may be a number of something: from 2 on, some rare, not in blocks."""
+    values = column.values[np.isfinite(column.values)]
+    blocks = 1 + np.count_nonzero(np.diff(values))
+    sizes = np.unique(values, return_counts=True)[1]
+    uneven = sizes.min() < 0.25 * sizes.max()  # subjects of a design have as many rows each
+    return bool(values.min() > 1 and blocks > 2 * len(sizes) and uneven)
 
 
 def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:

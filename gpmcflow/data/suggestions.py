@@ -30,6 +30,7 @@ from gpmcflow.data.grades import grade_order
 from gpmcflow.data.known_files import MAP, NamedLevels, read_known
 from gpmcflow.data.large_models import LargeModels
 from gpmcflow.data.other_laws import OVERDISPERSED, OtherLaw, other_laws, overdispersion
+from gpmcflow.data.outcome_again import find_leak, find_outcome_again, find_rate, leak_words
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_settings import TableSettings, column_problems, text_of, unknown
 from gpmcflow.data.own_table import read_table
@@ -38,14 +39,10 @@ from gpmcflow.data.roles import (
     find_codes,
     find_exposure,
     find_groups,
-    find_leak,
-    find_outcome_again,
     find_places,
-    find_rate,
     find_row_numbers,
     find_status,
     find_trials,
-    leak_words,
     may_be_places,
     may_be_successes,
     read_outcome,
@@ -69,7 +66,9 @@ MORE_MISSING = {
     "<na>", "nd", "n.d.", "not available", "(null)",
 }  # fmt: skip
 STATUS_DROPPED = "status: how cases ended, which is known only afterwards"
+OTHER_STATUS = "says how something ended, which is known only afterwards"
 SENTINELS = (-9999.0, -999.0, -99.0, 999.0, 9999.0, 99999.0)  # numbers that stand for no value
+ROWS_A_CLASS = 5  # on average, by which many texts are classes
 MANY_NAMES = 10  # groups of which some can be held out
 
 
@@ -413,13 +412,15 @@ def _roles(
         reading.kind in ("classes", "grades") and reading.model == "binary"
     ):
         counts = Counter(target.labels[~target.missing].tolist())
-        if len(counts) <= MOST_LEVELS:
+        if len(counts) <= MOST_LEVELS or ROWS_A_CLASS * len(counts) <= counts.total():
             positive = max(sorted(counts), key=lambda level: counts[level])
     status = find_status(others) if reading.kind == "survival" else []
-    event = None
-    if reading.model == "survival":  # two values say most plainly which times had ended
-        event = min(status, key=lambda name: len(_levels(others[name])))
-    drop = dict.fromkeys([name for name in status if name != event], STATUS_DROPPED)
+    # two values say most plainly which times had ended
+    told = min(status, key=lambda name: len(_levels(others[name])), default=None)
+    event = told if reading.model == "survival" else None
+    drop = {
+        name: STATUS_DROPPED if name == told else OTHER_STATUS for name in status if name != event
+    }
     settings = replace(
         settings,
         outcome=reading.model,
@@ -450,7 +451,7 @@ def _roles(
     usable = [name for name in usable if name != exposure]
     unit = columns.get(trials or exposure or "")
     usable = [name for name in usable if name not in drop]
-    drop |= find_outcome_again(columns, usable, target, unit)
+    drop |= find_outcome_again(columns, usable, target, unit, others.get(told or ""))
     settings = replace(settings, drop=tuple(drop))
     free = [name for name in free if name not in drop]
     groups = find_groups(columns, free)

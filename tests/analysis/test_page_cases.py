@@ -540,6 +540,16 @@ def test_similarity_may_reach_farther_than_any_two_places_are_apart(finished):
     assert "∞" in section_of(build_page(folder, info), "reach")
 
 
+def test_a_reach_at_one_setting_has_no_interval(finished):
+    """As in a quick run of many rows, which keeps the hyperparameters at their best values."""
+    folder, info = finished("birds")
+    assert "95 % interval" in section_of(build_page(folder, info), "reach")
+    edit(folder, "reach", lambda frame: frame.assign(low=frame.distance, high=frame.distance))
+    reach = section_of(build_page(folder, info), "reach")
+    assert "interval" not in reach
+    assert "at the settings that fit best" in reach
+
+
 def test_where_similarity_never_fades_its_reach_is_not_told(finished):
     folder, info = finished("birds")
     edit(folder, "reach", lambda frame: frame.assign(distance=np.inf, low=np.inf, high=np.inf))

@@ -121,11 +121,11 @@ def test_a_season_is_told_by_its_months(finished):
     assert (
         "(95 % interval 14.5 to 15.5), and lowest in February, with 5.0 mm/s (4.5 to 5.5)" in answer
     )
-    assert "Beside the season it does not clearly change." in answer
+    assert "Apart from the season it does not clearly change." in answer
     assert " near " not in answer
     risen = curve.assign(**{name: curve[name] + months / 10 for name in ("mean", "low", "high")})
     answer = answer_to(finished, risen, season=season)
-    assert "Beside the season it rises: from" in answer
+    assert "Apart from the season it rises: from" in answer
     days = pd.Timestamp("1950-01-01") + pd.to_timedelta(30.4375 * months + 15, unit="D")
     dates = yearly(days.strftime("%Y-%m-%d"), months)
     season |= {"period": 365.25}

@@ -13,21 +13,13 @@ import yaml
 
 from gpmcflow.analysis.data import data_of, data_tree
 from gpmcflow.analysis.models import build_model
-from gpmcflow.data import roles
+from gpmcflow.data import outcome_again
 from gpmcflow.data.own_table import prepare_table
 from gpmcflow.data.suggestions import suggest
+from tests.data.small_files import seen
 
 N = 60
 RNG = np.random.default_rng(3)
-
-
-def seen(folder, target, /, **columns):
-    """What is suggested for a file of these columns."""
-    path = folder / "own.csv"
-    names = [f'"{name}"' for name in columns]
-    rows = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
-    path.write_text("\n".join([",".join(names), *rows]) + "\n", encoding="utf-8")
-    return suggest(path, target)
 
 
 def noise(n=N):
@@ -90,7 +82,7 @@ OUTCOMES = [
     ("absent", RNG.negative_binomial(1, 0.08, N), "counts", "negative_binomial"),
     ("claims", [0, 400, *RNG.poisson(90, N - 2)], "counts", "negative_binomial"),
     ("stations", RNG.poisson(3, N) + 1, "counts", "poisson"),
-    ("price", [0, *RNG.integers(100, 90000, N - 1)], "real", "gaussian"),
+    ("price", [0, *RNG.integers(100, 90000, N - 1)], "positive", "gaussian"),
     ("score", RNG.integers(0, 100, N), "real", "gaussian"),
     ("year", RNG.integers(1950, 1990, N), "real", "gaussian"),
     ("price", np.exp(RNG.normal(3, 1, N)).round(2), "positive", "log_normal"),
@@ -316,9 +308,10 @@ def test_parts_are_found_beside_columns_with_gaps_and_not_by_chance(tmp_path):
     late = ["" if i % 9 or i % 5 == 0 else f"{i}" for i in range(n)]
     found = seen(tmp_path, "total", a=a, b=b, late=late, c=noise(n), total=a + b)
     assert found.settings.drop == ("a", "b")
-    total = (a + b).copy()
-    total[-1] += 1  # one row is enough
-    assert seen(tmp_path, "total", a=a, b=b, c=noise(n), total=total).settings.drop == ()
+    for other, drop in ((1, ("a", "b")), (100, ())):  # a cell mistyped; a sum of something else
+        total = (a + b).copy()
+        total[-other:] += 1
+        assert seen(tmp_path, "total", a=a, b=b, c=noise(n), total=total).settings.drop == drop
 
 
 def test_pairs_taken_many_at_a_time_are_those_taken_one_by_one(monkeypatch):
@@ -340,15 +333,19 @@ def test_pairs_taken_many_at_a_time_are_those_taken_one_by_one(monkeypatch):
     y[[3, 70]] = np.nan
     with np.errstate(all="ignore"):
         single = [
-            pair for pair in combinations(names, 2) if roles._may_make(*map(values.get, pair), y)
+            pair
+            for pair in combinations(names, 2)
+            if outcome_again._may_make(*map(values.get, pair), y)
         ]
         rates = [
             (x, r)
             for x, r in permutations(names, 2)
-            if roles._on_a_line(values[r], roles._ratio(y, values[x]))
+            if outcome_again._on_a_line(values[r], outcome_again._ratio(y, values[x]))
         ]
-        many = list(roles._pairs_that_may_make(names, columns, y))
-        near = list(roles._pairs_near_a_line(names, roles._matrix(names, columns), y))
+        many = list(outcome_again._pairs_that_may_make(names, columns, y))
+        near = list(
+            outcome_again._pairs_near_a_line(names, outcome_again._matrix(names, columns), y)
+        )
     assert {("part", "rest"), ("part", "more"), ("base", "scaled"), ("base", "under")} <= set(
         single
     )
@@ -369,3 +366,90 @@ def test_a_table_of_a_thousand_columns_is_read_in_seconds(tmp_path):
     suggestion = suggest(tmp_path / "wide.csv", "y")
     assert time.process_time() - began < 20.0  # 1 s for each 25,000 pairs one by one: 20 s and more
     assert "with c998 it is y" in suggestion.summary()
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("contacts", RNG.poisson(30, N) + 5, "counts"),
+        ("applications", RNG.negative_binomial(1, 0.001, N) + 100, "counts"),
+        ("grams", RNG.poisson(30, N) + 5, "real"),
+        ("thickness", RNG.poisson(30, N) + 5, "real"),
+        ("trips", 10 * (RNG.poisson(30, N) + 5), "counts"),  # a word for counts
+        ("contacts", 10 * (RNG.poisson(30, N) + 5), "real"),  # rounded
+        ("conc", [0, *np.minimum(RNG.normal(9, 2, N - 1), 9.5).round(2)], "positive"),
+        ("re78", [0.0, *np.exp(RNG.normal(3, 1, N - 1)).round(2)], "positive"),
+        ("temp", [0, *np.minimum(RNG.normal(9, 2, N - 1), 9.5).round(2)], "real"),
+    ],
+)
+def test_counts_by_plurals_and_amounts_that_may_be_none(tmp_path, name, values, kind):
+    assert seen(tmp_path, name, a=noise(), b=noise(), **{name: values}).reading.kind == kind
+
+
+def test_answers_from_0_to_4_are_grades_where_counts_would_go_on(tmp_path):
+    answers = np.minimum(RNG.poisson(1.2, 2000), 4)
+    assert seen(tmp_path, "blue", a=noise(2000), blue=answers).reading.kind == "grades"
+    few = np.append(np.minimum(RNG.poisson(1.2, N - 1), 4), 4)
+    assert seen(tmp_path, "blue", a=noise(), blue=few).reading.kind == "counts"
+    counts = RNG.poisson(0.5, 2000)
+    assert seen(tmp_path, "blue", a=noise(2000), blue=counts).reading.kind == "counts"
+
+
+def test_a_spread_that_grows_with_the_level_is_on_the_log_scale(tmp_path):
+    """Of a series whose swings grow with its trend; swings of one size, and groups, are not."""
+    time = np.arange(1950, 1970, 1 / 12).round(3)
+    swing = 1 + 0.2 * np.sin(2 * np.pi * time)
+    level = np.linspace(100, 500, len(time))
+    grown = (level * swing).round(1)
+    assert seen(tmp_path, "x", time=time, x=grown).reading.model == "positive"
+    even = (level + 100 * swing).round(1)
+    assert seen(tmp_path, "x", time=time, x=even).reading.model == "real"
+    town = np.repeat([f"t{k}" for k in range(10)], 20)
+    level = np.repeat(np.linspace(50, 200, 10), 20)
+    grown = (level * RNG.normal(1, 0.1, 200)).round(2)  # which a column may explain
+    assert seen(tmp_path, "x", town=town, x=grown).reading.kind == "real"
+
+
+def test_many_classes_are_one_against_the_rest(tmp_path):
+    kinds = np.append(np.repeat([f"k{k}" for k in range(30)], 6), ["k7"] * 9)
+    found = seen(tmp_path, "kind", a=noise(189), kind=kinds)
+    assert (found.reading.kind, found.reading.model) == ("classes", "binary")
+    assert found.settings.positive == "k7"
+
+
+def test_regions_named_east_and_north_are_no_place(tmp_path):
+    east, north = RNG.integers(0, 2, (2, N))
+    found = seen(tmp_path, "z", a=noise(), east=east, north=north, z=noise())
+    assert found.settings.coordinates == ()
+
+
+def test_names_made_of_numbers(tmp_path):
+    """007 and 136A are names; numbers of teachers are not, though teachers have numbers."""
+    family = np.repeat([f"{k:03d}" for k in range(1, 40)], 4)
+    lettered = np.where(family == "012", "12A", np.char.lstrip(family, "0"))
+    for names in (family, lettered):
+        found = seen(tmp_path, "z", family=names, a=noise(156), z=noise(156))
+        assert (found.settings.groups, found.problems) == (("family",), [])
+    assert "family" not in found.settings.drop
+    teachers = RNG.poisson(5, 100) + 2
+    assert seen(tmp_path, "z", teacher=teachers, z=noise(100)).settings.groups == ()
+    numbered = RNG.integers(1, 13, 100)
+    assert seen(tmp_path, "z", teacher=numbered, z=noise(100)).settings.groups == ("teacher",)
+    subject = np.tile(range(3, 13), 10)  # in a design
+    assert seen(tmp_path, "z", subject=subject, z=noise(100)).settings.groups == ("subject",)
+
+
+def test_the_last_word_of_a_name_says_whether_it_is_a_code(tmp_path):
+    values = RNG.choice([51, 55, 60, 70], N)
+    for name, category in (("StateOpinion", False), ("State", True), ("fregion", True)):
+        found = seen(tmp_path, "z", **{name: values}, a=noise(), z=noise())
+        assert (found.columns[name].kind == "category") == category
+
+
+def test_a_number_of_failures_is_no_status_and_a_second_status_is_left_out(tmp_path):
+    time = RNG.integers(0, 50, N)
+    ends = {f"{what} censor": RNG.integers(0, 2, N) for what in ("block", "drug")}
+    found = seen(tmp_path, "onset", failures=RNG.integers(0, 3, N), **ends, a=noise(), onset=time)
+    assert found.reading.kind == "survival"
+    assert found.settings.drop == ("block censor", "drug censor")
+    assert "drug censor: whole number, complete -> dropped: says how something" in found.text("x")

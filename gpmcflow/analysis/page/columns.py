@@ -149,9 +149,9 @@ def season_answer(
         moved = "rises" if last["low"] > first["high"] else ""
         moved = "falls" if last["high"] < first["low"] else moved
         ends = f"{say(first)} over the first year to {say(last)} over the last"
-        text = f"Beside the season it {moved}: from {ends}."
+        text = f"Apart from the season it {moved}: from {ends}."
         parts.append(
-            Markup.escape(text if moved else "Beside the season it does not clearly change.")
+            Markup.escape(text if moved else "Apart from the season it does not clearly change.")
         )
     return parts
 

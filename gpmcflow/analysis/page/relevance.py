@@ -61,25 +61,29 @@ def reach(analysis: Analysis) -> html.Section | None:
         return None
     unit = analysis.info["coordinates"][0] if analysis.info.get("coordinates") else ""
     after = analysis.unit_after(unit)
+    known = (frame["low"] == frame["high"]).all()  # at one setting there is no interval
     cells = []
     for row in frame.itertuples():
         middle, low, high = words.interval_parts(row.distance, row.low, row.high)
-        cells.append([label(row.direction), f"{middle}{after}", f"{low} to {high}{after}"])
+        interval = [] if known else [f"{low} to {high}{after}"]
+        cells.append([label(row.direction), f"{middle}{after}", *interval])
     overlap = frame["low"].max() <= frame["high"].min()
     stretched = ""
     shared = (frame[["distance", "low", "high"]].nunique() == 1).all()  # one length scale
-    if not shared and not analysis.info.get("quick"):
+    if not shared and not known and not analysis.info.get("quick"):
         stretched = (
             "The intervals overlap, so the reach may be the same in both directions."
             if overlap
             else "The intervals do not overlap: similarity reaches farther in one direction."
         )
+    at = ", at the settings that fit best," if known else ","
+    heads = html.heads("direction", "distance #", "95 % interval #")
     return html.section(
         *("reach", "How far does similarity reach?"),
         html.paragraph(
-            "At these distances, the correlation between two places has fallen to one half."
+            f"At these distances{at} the correlation between two places has fallen to one half."
         ),
-        html.table(html.heads("direction", "distance #", "95 % interval #"), cells),
+        html.table(heads[: 3 - known], cells),
         html.quiet(stretched),
     )
 

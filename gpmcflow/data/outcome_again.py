@@ -1,0 +1,370 @@
+"""Columns that would give the outcome away: what makes it, what follows from it, the order of the file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+
+from gpmcflow.data.columns import MOST_LEVELS, Column, is_time, yaml_text
+
+MANY_CASES, MOST_CLASSES = 50, 10  # by which a threshold shows
+SCREENED = 200  # rows in which relations of two columns and the outcome are tried first
+ON_A_LINE = 0.99999  # correlation of two columns of which one follows from the other
+FEW_ERRORS = 0.05  # share of rows in which a sum may be another: cells mistyped or corrected
+MOSTLY_SAME = 0.8  # share of rows in which a column is the outcome itself
+NEARLY = 0.98  # rank correlation of a column that gives the outcome away
+
+
+def find_outcome_again(
+    columns: Mapping[str, Column],
+    inputs: list[str],
+    target: Column,
+    unit: Column | None,
+    status: Column | None = None,
+) -> dict[str, str]:
+    """Return columns that are the outcome in other words, with the reason: they would give it away.
+
+    A number that the outcome fixes, its quotient by exposure or trials, the parts of which it is the sum or
+    the difference (but for few rows), its changes, its distance from a number, the outcome itself in most
+    rows or in other units from year to year, numbers or classes of which one is cut into the other, classes
+    put together or taken apart, and what is known only where a case ended so, by the outcome or `status`.
+    """
+    name, y = target.name, target.values if target.kind in ("number", "whole") else None
+    numbers = [n for n in inputs if columns[n].kind in ("number", "whole")]
+    found: dict[str, str] = {}
+    for other in inputs:
+        column = columns[other]
+        if other in numbers and y is not None:
+            x = column.values
+            known = np.isfinite(x) & np.isfinite(y)
+            if unit is not None and _fixed_by(x[known], _ratio(y, unit.values)[known]):
+                found[other] = f"{name} per {unit.name}"
+            elif _fixed_by(x[known], y[known]) or _fixed_by(x[known], np.abs(y[known])):
+                found[other] = f"follows from {name}"
+            elif words := _told_by(x, y, name):
+                found[other] = words
+        if other not in found and (known_where := _known_only_where(column, status or target)):
+            found[other] = known_where
+        if other in found or is_time(other):
+            continue
+        classes = len(set(column.labels.tolist())) <= MOST_CLASSES
+        few = len(set(target.labels.tolist())) <= MOST_CLASSES
+        if few and other in numbers and _is_cut(column.values, target.labels, target.missing):
+            found[other] = f"{name} is cut from it"
+        elif classes and y is not None and _is_cut(y, column.labels, column.missing):
+            found[other] = f"cut from {name}"
+        elif classes and _follows(target, column):
+            found[other] = f"follows from {name}"
+        elif few and _fixes(column, target):
+            found[other] = f"{name} follows from it"
+    if y is not None:
+        found |= _in_other_units(columns, [n for n in inputs if n not in found], y, name)
+    left = [n for n in numbers if n not in found]
+    for first, second in [] if y is None else _pairs_that_may_make(left, columns, y):
+        a, b = columns[first].values, columns[second].values
+        some = slice(None, None, 1 + len(a) // SCREENED)  # a relation of all rows holds in these
+        if {first, second} & set(found) or not _may_make(a[some], b[some], y[some]):
+            continue
+        if _is_same(a + b, y):
+            found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
+        elif _is_same(a - b, y):
+            found[first] = f"with {second} it is {name}"
+        elif _is_same(b - a, y) or _on_a_line(y, _ratio(a, b)):
+            found[second] = f"with {first} it is {name}"
+        elif _on_a_line(y, _ratio(b, a)):
+            found[first] = f"with {second} it is {name}"
+        elif _is_share_of(a, b, y):
+            found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
+    return found if len(found) < len(inputs) else {}
+
+
+def find_rate(
+    columns: Mapping[str, Column], numbers: list[str], target: Column
+) -> tuple[str, str] | None:
+    """Return the exposure of counts and the column of their rate, whose product they are but for a factor."""
+    y = target.values
+    some = slice(None, None, 1 + len(y) // SCREENED)
+    values = _matrix(numbers, columns)[some]
+    for base, rate in _pairs_near_a_line(numbers, values, y[some]):
+        x, r = columns[base].values, columns[rate].values
+        if not _on_a_line(r[some], _ratio(y, x)[some]):
+            continue
+        known = np.isfinite(x) & np.isfinite(r) & np.isfinite(y)
+        if (x[known] > 0).all() and _fixed_by(r[known], _ratio(y, x)[known]):
+            return base, rate
+    return None
+
+
+def _matrix(names: Sequence[str], columns: Mapping[str, Column]) -> np.ndarray:
+    """Values of columns beside each other (row, column)."""
+    return np.array([columns[name].values for name in names]).T if names else np.empty((0, 0))
+
+
+def _pairs_that_may_make(
+    names: list[str], columns: Mapping[str, Column], y: np.ndarray
+) -> Iterator[tuple[str, str]]:
+    """Yield pairs of columns in order, all that `_may_make` the outcome and few others.
+
+    Columns are taken many at a time: of 1,000 there are half a million pairs.
+    """
+    some = slice(None, None, 1 + len(y) // SCREENED)
+    values, y = _matrix(names, columns)[some], y[some]
+    for k, first in enumerate(names[:-1]):
+        a, b = values[:, k, None], values[:, k + 1 :]
+        may = _near_a_line(y[:, None], _ratio(a, b)) | _near_a_line(y[:, None], _ratio(b, a))
+        for total in (a + b, a - b):
+            gap = np.abs(np.abs(total) - np.abs(y[:, None]))
+            other = gap > 2e-9 + 2e-6 * np.abs(y[:, None])
+            may |= other.sum(axis=0) <= 2 * FEW_ERRORS * np.isfinite(gap).sum(axis=0)
+        may |= _may_be_share_of(values[:, k], b, y)
+        for place in np.flatnonzero(may):
+            yield first, names[k + 1 + place]
+
+
+def _pairs_near_a_line(
+    names: list[str], values: np.ndarray, y: np.ndarray
+) -> Iterator[tuple[str, str]]:
+    """Yield pairs (x, r) in order, all in which r and y / x are on a line and few others."""
+    for k, base in enumerate(names):
+        near = _near_a_line(_ratio(y, values[:, k])[:, None], values)
+        near[k] = False
+        for place in np.flatnonzero(near):
+            yield base, names[place]
+
+
+def _near_a_line(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return for each column whether `_on_a_line` may hold: its correlation, but for rounding.
+
+    Columns of both (row, column), of which one may have a single one.
+    """
+    x, y = np.broadcast_arrays(x, y)
+    with np.errstate(all="ignore"):
+        known = np.isfinite(x) & np.isfinite(y)
+        n = known.sum(axis=0)
+        x, y = (np.where(known, part, 0.0) for part in (x, y))
+        x, y = (np.where(known, part - part.sum(axis=0) / n, 0.0) for part in (x, y))
+        product = (x * y).sum(axis=0)
+        scale = np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))
+        # not <, so that what overflows stays
+        return ~(np.abs(product) < (ON_A_LINE - 1e-6) * scale) & (n >= 20)
+
+
+def _may_make(a: np.ndarray, b: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether y may be the sum, the difference, the quotient or a share of two columns that vary."""
+    known = np.isfinite(a) & np.isfinite(b)
+    if not known.any() or min(np.ptp(a[known]), np.ptp(b[known])) == 0:
+        return False
+    same = any(_is_same(total, y, 2.0) for total in (a + b, a - b, b - a))
+    return (
+        same or _on_a_line(y, _ratio(a, b)) or _on_a_line(y, _ratio(b, a)) or _is_share_of(a, b, y)
+    )
+
+
+def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether two columns of some different values are on a line, where both are known."""
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known], y[known]
+    if (
+        len(x) < 20
+        or min(np.ptp(x), np.ptp(y)) == 0
+        or not abs(np.corrcoef(x, y)[0, 1]) >= ON_A_LINE
+    ):
+        return False
+    return min(len(np.unique(x)), len(np.unique(y))) >= 5
+
+
+def _ratio(y: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    shape = np.broadcast_shapes(y.shape, unit.shape)
+    return np.divide(y, unit, out=np.zeros(shape), where=unit > 0)
+
+
+def _is_same(total: np.ndarray, y: np.ndarray, errors: float = 1.0) -> bool:
+    """Return whether two columns are the same in all rows but few, also in those without the usual value."""
+    known = np.isfinite(total) & np.isfinite(y)
+    if known.sum() < 10:
+        return False
+    same = np.isclose(total[known], y[known], rtol=1e-6, atol=1e-9)
+    if same.all():
+        return True
+    values, n = np.unique(y[known], return_counts=True)
+    telling = y[known] != values[n.argmax()]
+    allowed = errors * FEW_ERRORS
+    one = telling.sum() >= 6  # five times the same by chance is rare
+    few = (~same & telling).sum() <= max(allowed * telling.sum(), one)
+    return bool((~same).mean() <= allowed and few)
+
+
+def _told_by(x: np.ndarray, y: np.ndarray, name: str) -> str:
+    """Return words for a number that is the outcome in most rows, its change, or its distance from a number.
+
+    "" where it is none of these.
+    """
+    known = np.isfinite(x) & np.isfinite(y)
+    same = known & np.isclose(x, y, rtol=1e-6, atol=1e-9)
+    if same.sum() >= MOSTLY_SAME * known.sum() and len(np.unique(x[same])) >= 10:
+        return f"{name} itself in {same.sum()} of {known.sum()} rows"
+    with np.errstate(all="ignore"):
+        changes = (np.diff(y), y[1:] / y[:-1], np.diff(np.log(y)))
+    if any(_on_a_line(x[1:], change) for change in changes):
+        return f"the change of {name} since the row before"
+    if known.sum() >= 20 and x[known].min() >= 0 and _on_a_line(x**2 - y**2, y):
+        middle = -np.polyfit(y[known], (x**2 - y**2)[known], 1)[0] / 2.0
+        gap = np.abs(x - np.abs(y - middle))[known]
+        inside = y[known].min() < middle < y[known].max()
+        if inside and gap.max() <= 1e-3 * np.ptp(x[known]):
+            return f"how far {name} is from {middle:.6g}"
+    return ""
+
+
+def _known_only_where(column: Column, classes: Column) -> str:
+    """Return words for a column that is filled in one class of two alone, in most of its rows; else ""."""
+    known = ~classes.missing
+    labels, gaps = classes.labels[known], column.missing[known]
+    levels = set(labels.tolist())
+    if len(levels) != 2 or min(gaps.sum(), (~gaps).sum()) < 10:
+        return ""
+    for level in sorted(levels):
+        own = labels == level
+        if gaps[~own].all() and (~gaps[own]).mean() >= MOSTLY_SAME:
+            return f"known only where {classes.name} is {level}"
+    return ""
+
+
+def _in_other_units(
+    columns: Mapping[str, Column], inputs: list[str], y: np.ndarray, name: str
+) -> dict[str, str]:
+    """Return numbers that are the outcome but for a factor of each year, country or the like."""
+    found = {}
+    units = [
+        columns[by]
+        for by in inputs
+        if columns[by].kind in ("category", "date", "text") or is_time(by)
+    ]
+    for other in inputs:
+        x = columns[other].values
+        if columns[other].kind not in ("number", "whole") or x is None:
+            continue
+        with np.errstate(all="ignore"):
+            factor = np.where((x != 0) & (y != 0), y / x, np.nan)
+        zeros = np.isfinite(x) & np.isfinite(y) & ((x == 0) != (y == 0))
+        known = np.isfinite(factor)
+        if zeros.any() or known.sum() < 20 or np.ptp(factor[known]) == 0:
+            continue
+        for column in (own for own in units if own.name != other):
+            groups = pd.Series(factor[known]).groupby(column.labels[known])
+            lows, highs, sizes = groups.min(), groups.max(), groups.size()
+            if len(sizes) > known.sum() / 3 or (sizes >= 3).sum() < 2:
+                continue
+            varied = pd.Series(x[known]).groupby(column.labels[known]).nunique() >= 3
+            same = (highs - lows) <= 1e-4 * np.maximum(highs.abs(), lows.abs())
+            if same.all() and varied.mean() >= 0.5:
+                found[other] = f"{name} but for a factor of each {column.name}"
+                break
+    return found
+
+
+def _is_share_of(a: np.ndarray, b: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether y is the share of whole numbers a in a + b, where a tie counts as half of each."""
+    known = np.isfinite(a) & np.isfinite(b) & np.isfinite(y)
+    a, b, y = a[known], b[known], y[known]
+    if (
+        len(y) < 20
+        or (a != np.floor(a)).any()
+        or (b != np.floor(b)).any()
+        or min(a.min(), b.min()) < 0
+    ):
+        return False
+    sum_varies = np.ptp(a + b) > 0
+    shares = [_ratio(a, a + b)] if sum_varies else []
+    return any(_on_a_line(y, share) for share in shares) or (sum_varies and _on_a_line(y, a - b))
+
+
+def _may_be_share_of(a: np.ndarray, b: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return for each column of b whether `_is_share_of` may hold."""
+    a = a[:, None]
+    return _near_a_line(y[:, None], _ratio(a, a + b)) | _near_a_line(y[:, None], a - b)
+
+
+def _follows(target: Column, column: Column) -> bool:
+    """Return whether the classes of a column are those of the outcome, or some of them put together."""
+    known = ~target.missing & ~column.missing
+    pairs = set(zip(target.labels[known].tolist(), column.labels[known].tolist(), strict=True))
+    own, other = ({pair[side] for pair in pairs} for side in (0, 1))
+    few = 2 <= len(own) <= MOST_CLASSES and len(other) >= 2
+    return bool(few and known.sum() >= MANY_CASES and len(pairs) == len(own))
+
+
+def _fixes(column: Column, target: Column) -> bool:
+    """Return whether each class of a column has one outcome alone, over enough rows of each class."""
+    known = ~target.missing & ~column.missing
+    own = column.labels[known].tolist()
+    sizes = Counter(own)
+    if not (2 <= len(sizes) <= MOST_LEVELS and len(own) >= MANY_CASES and min(sizes.values()) >= 5):
+        return False
+    pairs = set(zip(own, target.labels[known].tolist(), strict=True))
+    return len(pairs) == len(sizes) and len({outcome for _, outcome in pairs}) >= 2
+
+
+def _in_order(values: np.ndarray) -> bool:
+    """Return whether numbers never fall, or never rise, from row to row."""
+    steps = np.diff(values)
+    return bool((steps >= 0).all() or (steps <= 0).all())
+
+
+def _fixed_by(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether one of two columns is a rising or falling function of the other."""
+    if _on_a_line(x, y):
+        return True
+    levels = min(len(np.unique(x)), len(np.unique(y)))
+    if levels < 0.3 * len(x) or len(x) < MANY_CASES:
+        return False
+    rises = (np.diff(x[np.lexsort((x, y))]) >= -1e-9 * np.ptp(x)).all()
+    falls = (np.diff(x[np.lexsort((-x, y))]) <= 1e-9 * np.ptp(x)).all()
+    return bool(rises or falls) and not _in_order(x)
+
+
+def _is_cut(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool:
+    """Return whether classes are numbers cut at thresholds, with some close to these on either side."""
+    known = np.isfinite(values) & ~missing
+    x, classes = values[known], labels[known]
+    levels = set(classes.tolist())
+    if known.sum() < MANY_CASES or not 2 <= len(levels) <= MOST_CLASSES:
+        return False
+    if _in_order(x):  # of the file: see `find_leak`
+        return False
+    parts = sorted((x[classes == level] for level in levels), key=np.median)
+    gaps = [above.min() - below.max() for below, above in pairwise(parts)]
+    enough = min(map(len, parts)) >= 5 and len(np.unique(x)) > 6 * len(parts)
+    steps = 2.0 * np.diff(np.unique(x)).min()  # of whole numbers that leave 0 out, it is at 0
+    close = np.median(gaps) <= max(0.06 * x.std() * len(parts), steps)
+    return bool(enough and min(gaps) >= 0 and close)
+
+
+def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> str | None:
+    """Return a column that runs with the order of the file and tells the outcome nearly perfectly alone."""
+    rows = np.isfinite(outcome)
+    for name in inputs if len(inputs) > 1 else ():  # a lone input in order is a calibration curve
+        column = columns[name]
+        if column.kind not in ("number", "whole") or is_time(name):
+            continue
+        known = rows & np.isfinite(column.values)
+        x, y = column.values[known], outcome[known]
+        if len(x) < 10 or len(np.unique(x)) < 0.9 * len(x) or not _in_order(x):
+            continue
+        ranks, score = pd.Series(x).rank(), pd.Series(y).rank()
+        largest = np.corrcoef(np.sort(ranks), np.sort(score))[0, 1]  # ties leave less than 1
+        if abs(np.corrcoef(ranks, score)[0, 1]) > NEARLY * largest:
+            return name
+    return None
+
+
+def leak_words(leak: str, target: str) -> str:
+    """Words for a column that `find_leak` found, with the line that drops it."""
+    return (
+        f"{leak} follows the order of the file and almost determines {target}; if it is a row number or "
+        f"comes after the outcome: drop: [{yaml_text(leak)}]"
+    )

@@ -1,0 +1,91 @@
+"""Each column here gives the outcome away; its twin does not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.data.small_files import seen
+
+N = 120
+RNG = np.random.default_rng(8)
+A = RNG.normal(size=N).round(3)
+GUESS = RNG.integers(10, 90, N)
+ILL = np.repeat([0, 1], N // 2)
+
+
+def dropped(folder, target, /, **columns):
+    """Why columns are dropped."""
+    return seen(folder, target, a=A, **columns).dropped
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [
+        (np.abs(GUESS - 45), "how far y is from 45"),
+        (np.abs(GUESS - 45) + (np.arange(N) % 2), None),
+        (np.diff(GUESS, prepend=0), "the change of y since the row before"),
+        (np.append("", (100 * np.diff(np.log(GUESS))).round(9)), "the change of y since the row before"),
+        (GUESS - RNG.permutation(GUESS), None),
+        (np.where(np.arange(N) % 10, GUESS, GUESS - 7), "y itself in 108 of 120 rows"),
+        (np.where(np.arange(N) % 2, GUESS, GUESS - 7), None),
+    ],
+)  # fmt: skip
+def test_a_number_that_the_outcome_makes(tmp_path, column, why):
+    assert dropped(tmp_path, "y", x=column, y=GUESS) == ({"x": why} if why else {})
+
+
+def test_parts_of_a_sum_that_a_few_rows_miss(tmp_path):
+    """As where a cell was mistyped or corrected; ever more rows are another sum."""
+    entry, stay = RNG.integers(700, 1000, N), RNG.integers(1, 130, N)
+    for errors, drop in ((3, {"exit"}), (20, set())):
+        wrong = np.where(np.arange(N) < errors, 12, 0)
+        found = dropped(tmp_path, "stay", entry=entry, exit=entry + stay + wrong, stay=stay)
+        assert set(found) == drop
+
+
+def test_a_share_beside_the_counts_that_make_it(tmp_path):
+    won, lost = RNG.integers(0, 12, N), RNG.integers(1, 12, N)
+    tied = 24 - won - lost
+    for share in (won / (won + lost), (won + tied / 2) / 24):
+        found = dropped(tmp_path, "share", won=won, lost=lost, share=share.round(4))
+        assert set(found) == {"won", "lost"}
+    chance = RNG.uniform(0.1, 0.9, N).round(4)
+    assert not dropped(tmp_path, "share", won=won, lost=lost, share=chance)
+
+
+def test_the_outcome_in_prices_of_another_year(tmp_path):
+    year = np.repeat([1951, 1955, 1963, 1971], N // 4)
+    factor = np.repeat([8.25, 7.64, 6.5, 5.1], N // 4)
+    money = RNG.uniform(100, 900, N).round(2)
+    real = (money * factor).round(4)
+    found = dropped(tmp_path, "real", year=year, money=money, real=real)
+    assert found == {"money": "real but for a factor of each year"}
+    near = (real * RNG.uniform(0.98, 1.02, N)).round(4)
+    assert not dropped(tmp_path, "real", year=year, money=money, real=near)
+
+
+def test_finer_classes_of_the_outcome(tmp_path):
+    work = ["none" if not ill else "part" if k % 3 else "full" for k, ill in enumerate(ILL)]
+    assert dropped(tmp_path, "ill", work=work, ill=ILL) == {"work": "ill follows from it"}
+    other = ["none", *work[1:-1], "none"]
+    assert not dropped(tmp_path, "ill", work=other, ill=ILL)
+
+
+def test_what_is_known_of_those_alone_whom_it_befell(tmp_path):
+    """A cause of death beside an event, and beside yes or no; gaps of both classes are gaps."""
+    cause = np.array(["heart", "lungs", "other"])[np.arange(N) % 3]
+    told = np.where(ILL == 1, cause, "")
+    found = dropped(tmp_path, "ill", cause=told, ill=ILL)
+    assert found == {"cause": "known only where ill is 1"}
+    days = RNG.integers(1, 900, N)
+    found = dropped(tmp_path, "time", cause=told, dead=ILL, time=days)
+    assert found == {"cause": "known only where dead is 1"}
+    asked = np.where(np.arange(N) % 2 == 0, cause, "")
+    assert not dropped(tmp_path, "ill", cause=asked, ill=ILL)
+
+
+def test_a_difference_whose_sign_is_the_outcome(tmp_path):
+    """It is never 0, so that the threshold is between -1 and 1."""
+    lead = np.where(RNG.random(N) < 0.4, -1, 1) * RNG.integers(1, 15, N)
+    assert dropped(tmp_path, "won", lead=lead, won=(lead > 0) * 1) == {"lead": "won is cut from it"}
