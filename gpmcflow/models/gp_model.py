@@ -144,6 +144,9 @@ RESERVED = ("theta", "chain", "draw")  # names in the posterior of results, besi
 STRUCTURES = ("auto", "dense", "kronecker", "basis")
 
 
+FEWER = (
+    2  # times as many cells as have cases, beyond which chains of the dense covariance mix better
+)
 MANY_CASES = 2000  # beyond which dense matrices take too long, where basis functions do
 
 
@@ -306,7 +309,7 @@ class GPModel(WritableArrays, LatentPrior):
                 axes = cells = None
         set_(self, "_axes", axes)
         set_(self, "cells", cells)
-        set_(self, "structure_reason", reason if axes is None else on_grid)
+        set_(self, "structure_reason", (reason or on_grid) if axes is None else on_grid)
         for name in {*RESERVED, self.latent_variable} & set(self.parameters.all_names):
             raise InputError(
                 f"model: a parameter is named {name!r}, as results are; give it another name"
@@ -481,8 +484,10 @@ class GPModel(WritableArrays, LatentPrior):
                 raise
             return None, None, ""
         n_cells, n_with = len(axes[0]) * len(axes[1]), len(np.unique(cells))
-        size = f"grid of {len(axes[0])} x {len(axes[1])} cells"
-        return tapes, cells, f"exact: {size}, {n_with} of {n_cells} with cases"
+        size = f"grid of {len(axes[0])} x {len(axes[1])} cells, {n_with} of {n_cells} with cases"
+        if self.structure == "auto" and n_cells > FEWER * n_with:
+            return None, None, f"{size}: fewer than half"
+        return tapes, cells, f"exact: {size}"
 
     def basis_of(self, settings: BasisFunctions) -> BasisBlocks:
         """Blocks of basis functions for this model. Raises `InputError` where its covariance has none."""

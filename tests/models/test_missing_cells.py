@@ -208,7 +208,14 @@ def test_auto_takes_the_grid_and_says_so():
     assert words in repr(model)
     X = np.random.default_rng(0).random((30, 2))
     scattered = GPModel(X, np.ones(30), COVARIANCES["isotropic"], Poisson())
-    assert scattered.structure_name == "dense"
+    assert scattered.structure_in_words == "dense"
+    few = CELLS[[0, 1, 4, 6, 9, 11, 12, 15, 18]]
+    sparse, asked = (
+        GPModel(few, np.ones(9), COVARIANCES["isotropic"], Poisson(), structure=s)
+        for s in ("auto", "kronecker")
+    )
+    words = "dense (grid of 5 x 4 cells, 9 of 20 with cases: fewer than half)"
+    assert (sparse.structure_in_words, asked.n_latents) == (words, 20)
 
 
 def test_many_cases_of_few_cells_are_basis_functions():
