@@ -77,7 +77,7 @@ class LatentPrior(ModelCoordinates):
     @property
     def approximate_basis(self) -> bool:
         """Whether the basis stands for a covariance that is not its own: of eigenfunctions, or waves."""
-        return self.basis is not None and bool(self.basis.lengths)
+        return self.basis is not None and not self.basis.exact
 
     @property
     def latent_variable(self) -> str:
