@@ -192,6 +192,8 @@ def sample(
     chosen: Any = make_sampler(sampler) if isinstance(sampler, str) else sampler
     if isinstance(model, GPModel) and _asks_for_cases(model, chosen, summary, start):
         model = model.dense_if_exact()
+    elif isinstance(model, GPModel) and not getattr(chosen, "moves_cells", True):
+        model = model.by_cases
     target, kind = _target(model, chosen)
     undecided = chosen is None and kind == JOINT
     chosen = make_sampler(DEFAULT[kind]) if chosen is None else chosen

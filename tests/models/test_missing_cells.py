@@ -316,10 +316,25 @@ def test_draws_predictions_and_evidence_are_those_of_the_dense_model():
     assert abs(values[0] - values[1]) < 3.0 * np.hypot(*errors)
 
 
-def test_what_asks_for_the_cases_gets_the_dense_model():
+@pytest.mark.parametrize("sampler", [gp.SurrogateSlice(), gp.JointIndependence(n_pilot=100)])
+def test_samplers_that_ask_for_the_cases_get_the_dense_model(sampler):
     model = spatial()
-    draws = gp.sample(model, gp.SurrogateSlice(), n_chains=1, n_draws=5, seed=0)
+    draws = gp.sample(model, sampler, n_chains=1, n_draws=5, seed=0)
     assert draws["posterior"]["latent"].sizes["latent_dim"] == model.n_cases
     assert gp.predict(draws, CELLS[:2])["latent_mean"].shape == (2,)
-    replicates = gp.simulate(gp.sample(model, n_chains=1, n_draws=5, seed=0), n_draws=3)
+
+
+def test_evidence_begins_with_draws_of_the_cells_and_takes_the_mixture_of_fits():
+    model = spatial()
+    draws = gp.sample(model, n_chains=2, n_draws=100, seed=0)
+    replicates = gp.simulate(draws, n_draws=3)
     assert replicates["posterior_predictive"]["eta"].sizes["case"] == model.n_cases
+    found = [
+        gp.model_evidence(model, draws=draws, seed=1),
+        gp.model_evidence(model, route="mixture", n_draws=500, seed=1),
+    ]
+    values, errors = np.array([
+        [float(own["evidence"][name][0]) for own in found]
+        for name in ("log_evidence", "standard_error")
+    ])  # fmt: skip
+    assert abs(values[0] - values[1]) < 3.0 * np.hypot(*errors)
