@@ -126,12 +126,13 @@ def sample(
     thin:
         Transitions of a draw; of those that are thinned out group ``trace`` keeps a few numbers.
     start:
-        Where chains start, chain k at row k modulo: latents (d,) or (pool, d); theta (d,) or (pool, d), what
-        a log density without a model must have; of a `GPModel` also {parameter: value in its own units}, with
-        "latent" (n,) or (pool, n), of basis functions "weight" (m,) or (pool, m), and "cell" of a grid with
-        missing cells, among them. By default draws of the Gaussian, or of the hyperprior's central half. Joint
-        split Hamiltonian Monte Carlo begins the search of its pilot at theta, and draws where chains start; so does `FittedIndependence`, but for
-        regressions of up to 8 free parameters, whose modes it and `JointIndependence` find by themselves.
+        Where chains start, chain k at row k modulo: latents (d,) or (pool, d); theta (d,) or (pool, d),
+        what a log density without a model must have; of a `GPModel` also {parameter: value in its own
+        units}, with "latent" (n,) or (pool, n), of basis functions "weight" (m,) or (pool, m), and "cell"
+        of a grid with missing cells, among them. By default draws of the Gaussian, or of the hyperprior's
+        central half. Joint split Hamiltonian Monte Carlo begins the search of its pilot at theta, and draws
+        where chains start; so does `FittedIndependence`, but for regressions of up to 8 free parameters,
+        whose modes it and `JointIndependence` find by themselves.
     tuning:
         How a pilot finds step size and number of steps of a sampler of latents (and the starts, unless they
         are given), which are then frozen. One runs by default for a sampler given by name, or none.
