@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.diagnostics.convergence import rhat_limit
+from gpmcflow.samplers.variables import LATENT_NAMES
 
 NOT_ANNEALED = "not annealed"  # begins the alarm of an evidence that is EP's own
 FEWEST_EFFECTIVE = 400.0  # of the worst parameter: 100 for each of four chains
@@ -14,9 +15,7 @@ FEWEST_EFFECTIVE = 400.0  # of the worst parameter: 100 for each of four chains
 def parameters(draws: xr.DataTree) -> xr.Dataset:
     """Draws of the parameters in their own units."""
     posterior = draws["posterior"].to_dataset()
-    return posterior.drop_vars(
-        [name for name in ("theta", "latent", "weight") if name in posterior]
-    )
+    return posterior.drop_vars([name for name in ("theta", *LATENT_NAMES) if name in posterior])
 
 
 def convergence(draws: xr.DataTree) -> dict[str, float]:

@@ -324,9 +324,10 @@ def summarise(
             tree, left_out.over_function_draws(model, theta[:, rows], kept), data
         )
     latents = None
-    if "latent" in draws["posterior"] and not (model.likelihood.conjugate or model.basis):
-        every = draws["posterior"]["latent"].transpose("chain", "draw", "latent_dim")
-        latents = every[:, rows].values
+    name = model.latent_variable
+    if name in draws["posterior"] and not (model.likelihood.conjugate or model.basis):
+        every = draws["posterior"][name].transpose("chain", "draw", ...)
+        latents = model.at_cases(every[:, rows].values)
     asked = data.target.kind in LEFT_OUT_RESPONSES
     loo = left_out.over_draws(model, theta[:, rows], latents, responses=asked)
     return with_leave_one_out(tree, loo, data)

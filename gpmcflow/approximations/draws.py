@@ -14,6 +14,8 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.outcome import Outcome
 
+NOUNS = {"latent": "cases", "weight": "weights", "cell": "cells"}
+
 
 def evenly_spaced(tree: xr.DataTree, n_draws: int) -> xr.DataTree:
     """The tree with at most ``n_draws`` draws of its posterior, spread evenly over each chain."""
@@ -32,8 +34,9 @@ def read_draws(
 ) -> tuple[Any, np.ndarray, np.ndarray | None]:
     """The model of draws, theta (draw, d) or (1, d) where it is fixed, and eta (draw, n) if latents are kept.
 
-    It takes evenly spaced draws. With basis functions it returns weights (draw, m) instead of eta, and
-    latents (draw, n_latents) of several functions.
+    It takes evenly spaced draws. With basis functions it returns weights (draw, m) instead of eta,
+    eta (draw, n_latents) at the cells of a grid that are not the cases, and latents (draw, n_latents) of
+    several functions.
     """
     settings = json.loads(tree.attrs.get("settings", "{}"))
     if "posterior" not in tree.children or (model is None and "model" not in settings):
@@ -64,7 +67,7 @@ def read_draws(
     if latents is not None and latents.shape[-1] != model.n_latents:
         raise InputError(
             f"{who}: draws of {latents.shape[-1]} latents for a model of {model.n_latents} "
-            f"{'weights' if model.basis else 'cases'}; give the model they were drawn from"
+            f"{NOUNS[model.latent_variable]}; give the model they were drawn from"
         )
     if thetas is None:  # latents at fixed hyperparameters are eta itself
         full = np.array(settings["full"]) if "full" in settings else model.full(np.empty(0))

@@ -49,8 +49,9 @@ def rank_one_sites(
 
     The means m of h = f + c under prior and sites maximise sum_i E log p(y_i | h_i) less
     (m - c)'K^-1 (m - c) / 2, h_i ~ N(m_i, v_i), with the variances v under the sites; the precision has the
-    row and column means of the expected information. Each sweep is a Newton step with line search; they end
-    when m stays, or with the 60th: b then carries the mean that was reached.
+    row and column means of the expected information, which is 0 in a cell without a case. Each sweep is a
+    Newton step with line search; they end when m stays, or with the 60th: b then carries the mean that was
+    reached.
 
     Parameters
     ----------
@@ -69,18 +70,19 @@ def rank_one_sites(
     full, buffers = model.full(np.asarray(theta, dtype=np.float64)), model.covariance_buffers()
     likelihood, c = model.likelihood_at(full), model.mean_at(full)
     K, y = buffers.fill_axes(full), model.y
-    variance = math.prod(float(axis.trace()) for axis in K) / model.n_cases
+    variance = math.prod(float(axis.trace()) for axis in K) / model.n_sites
     amplitude = math.sqrt(variance) if model.likelihood.relative_sites else 1.0
     try:
         if start is None:
             w, b, _ = StandardSites()(likelihood, y, variance, c)
-            pseudo = b / w  # of f
+            w, b = (_by_cell(model, values) for values in (w, b))
+            pseudo = np.divide(b, w, out=np.zeros_like(b), where=w > 0.0)  # of f
         else:
             w, pseudo = (
                 start.precision / amplitude**2,
                 amplitude * start.shift / start.precision - c,
             )
-        fit = _Fit(K, likelihood, y.reshape(buffers.shape), c)
+        fit = _Fit(model, K, likelihood, c)
         w, b = fit.run(w.reshape(buffers.shape), pseudo.reshape(buffers.shape))
         return FrozenSites(amplitude**2 * w.ravel(), amplitude * b.ravel()).checked()
     except np.linalg.LinAlgError:
@@ -90,13 +92,20 @@ def rank_one_sites(
         ) from None
 
 
+def _by_cell(model: GPModel, values: np.ndarray) -> np.ndarray:
+    """Values (n,) of the cases, summed over those of each cell; 0 where there is none."""
+    if model.cells is None:
+        return values
+    return np.bincount(model.cells, values, model.n_sites)
+
+
 class _Fit:
     """One fit; the mean is m = c + K a."""
 
     def __init__(
-        self, K: list[np.ndarray], likelihood: Likelihood, y: np.ndarray, c: float
+        self, model: GPModel, K: list[np.ndarray], likelihood: Likelihood, c: float
     ) -> None:
-        self.K, self.likelihood, self.y, self.c = K, likelihood, y, c
+        self.model, self.K, self.likelihood, self.c = model, K, likelihood, c
 
     def run(self, w: np.ndarray, pseudo: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Precision and shift from a precision and pseudo-data of f."""
@@ -163,19 +172,22 @@ class _Fit:
         return 0.0
 
     def nodes(self, m: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Gauss-Hermite nodes of N(m, v), (21, n)."""
-        return m.ravel() + _NODES[:, None] * np.sqrt(v).ravel()
+        """Gauss-Hermite nodes of N(m, v) at the cases, (21, n)."""
+        m, v = (self.model.at_cases(values.ravel()) for values in (m, v))
+        return m + _NODES[:, None] * np.sqrt(v)
 
     def expected(self, m: np.ndarray, v: np.ndarray) -> Expected:
         """Mean of the log likelihood, and of its derivatives."""
         with np.errstate(over="ignore", invalid="ignore"):
-            value, slope, *_ = self.likelihood.derivatives(self.nodes(m, v), self.y.ravel())
-            return Expected(float((_WEIGHTS @ value).sum()), (_WEIGHTS @ slope).reshape(m.shape))
+            value, slope, *_ = self.likelihood.derivatives(self.nodes(m, v), self.model.y)
+            by_cell = _by_cell(self.model, _WEIGHTS @ slope)
+            return Expected(float((_WEIGHTS @ value).sum()), by_cell.reshape(m.shape))
 
     def mean_of(self, of: Callable, m: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Mean of a function of predictors and observations."""
         with np.errstate(over="ignore", invalid="ignore"):
-            return (_WEIGHTS @ of(self.nodes(m, v), self.y.ravel())).reshape(m.shape)
+            by_case = _WEIGHTS @ of(self.nodes(m, v), self.model.y)
+            return _by_cell(self.model, by_case).reshape(m.shape)
 
 
 logger = logging.getLogger(__name__)

@@ -209,6 +209,8 @@ def simulate(source: Any, *, n_draws: int = 200, seed: int = 0) -> xr.DataTree:
         for theta, row in zip(np.broadcast_to(thetas, (len(eta), model.dim)), eta, strict=True):
             if model.basis or isinstance(model, MultiGPModel):
                 row = model.predictor(theta, row)
+            else:
+                row = model.at_cases(row)
             pairs.append((model.likelihood_at(model.full(theta)).simulate(rng, row), row))
     ys, etas = zip(*pairs, strict=True)
     several = np.ndim(etas[0]) > 1

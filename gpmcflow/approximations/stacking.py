@@ -106,7 +106,7 @@ def leave_one_out(
         latents = None
         if eta is not None and not (drawn_of.basis or drawn_of.likelihood.conjugate):
             c = np.array([[drawn_of.mean_at(drawn_of.full(theta))] for theta in thetas])
-            latents = (eta - c).reshape(n_chains, -1, drawn_of.n_cases)
+            latents = drawn_of.at_cases(eta - c).reshape(n_chains, -1, drawn_of.n_cases)
         if free:
             found = over_draws(drawn_of, thetas.reshape(n_chains, -1, drawn_of.dim), latents)
         elif latents is not None:

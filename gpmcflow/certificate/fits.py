@@ -24,6 +24,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.predictive import ModelPredictive
 from gpmcflow.samplers.protocol import Sampler
 from gpmcflow.samplers.sampling import sample
+from gpmcflow.samplers.variables import LATENT_NAMES
 
 LEVELS = (0.5, 0.95)  # of the intervals
 N_KEPT = 400  # draws of a fit that are looked at, evenly spaced
@@ -293,7 +294,7 @@ def read(tree: xr.DataTree, model: GPModel, rng: np.random.Generator) -> Draws:
     posterior = posterior.transpose("chain", "draw", ...)
     arrays = {
         name: posterior[name].values.reshape(-1, *posterior[name].shape[2:])
-        for name in ("theta", "latent", "weight")
+        for name in ("theta", *LATENT_NAMES)
         if name in posterior
     }
     if "theta" not in arrays:  # latents at fixed hyperparameters are eta itself

@@ -18,6 +18,7 @@ from gpmcflow.covariances.basis_blocks import (
     MonomialBlock,
     ProductBlock,
     StructureBlock,
+    WalkBlock,
     WaveBlock,
 )
 from gpmcflow.covariances.basis_functions import (
@@ -28,11 +29,13 @@ from gpmcflow.covariances.basis_functions import (
     correlation,
     log_scales,
     n_waves,
+    walk_size,
 )
 from gpmcflow.covariances.expressions import Covariance, Leaf, Product, Sum, short_text
 from gpmcflow.covariances.finite import FEW, few_functions
 from gpmcflow.covariances.known_levels import KnownLevels
 from gpmcflow.covariances.leaves import Categorical, Constant, Group, Linear, Periodic, Polynomial
+from gpmcflow.covariances.walks import Walk
 from gpmcflow.errors import InputError
 from gpmcflow.parameters.hyperpriors import Hyperprior
 
@@ -78,9 +81,11 @@ CENTRAL = (0.98, 0.9, 0.8)
 LARGEST_DIMENSION = 3
 FARTHEST = 1e4  # level of a column over its range, whose square is the loss of digits
 LARGEST_PRODUCT = 2000  # functions of products with a smooth factor, such as a curve of each group
+WALK_BOUNDARY = 1.5  # ends of a walk's functions over those of the data, unless stated
+SMOOTH = (EigenBlock, WaveBlock, WalkBlock)
 ALLOWED = (
-    "sums and products of SquaredExponential, Matern12, Matern32, Matern52, Periodic, Linear, Polynomial, "
-    "Constant, Group, Categorical and Areal"
+    "sums and products of SquaredExponential, Matern12, Matern32, Matern52, Periodic, Wiener, "
+    "IntegratedWiener, Linear, Polynomial, Constant, Group, Categorical and Areal"
 )
 
 
@@ -159,16 +164,14 @@ def _bound(binding: _Binding, covariance: Covariance, columns, places) -> BasisB
         blocks += _blocks(binding, term, bound)
         terms.append(range(first, len(blocks)))
     found = BasisBlocks(blocks, binding.share, terms)
-    _refuse_large(
-        [block for block in found.blocks if isinstance(block, (EigenBlock, WaveBlock))], LARGEST
-    )
+    _refuse_large([block for block in found.blocks if isinstance(block, SMOOTH)], LARGEST)
     products = [block for block in found.blocks if isinstance(block, ProductBlock)]
     _refuse_large([block for block in products if _is_smooth(block)], LARGEST_PRODUCT)
     return found
 
 
 def _is_smooth(block: ProductBlock) -> bool:
-    return any(isinstance(factor, (EigenBlock, WaveBlock)) for factor in block.others)
+    return any(isinstance(factor, SMOOTH) for factor in block.others)
 
 
 def _blocks(binding: _Binding, covariance: Covariance, bound: Iterator) -> list[Block]:
@@ -195,6 +198,8 @@ def _blocks_of(binding: _Binding, leaf: Leaf, columns, places) -> list[Block]:
         return [
             _wave_block(binding, leaf, columns, dict(zip(leaf.parameters(), places, strict=True)))
         ]
+    if isinstance(leaf, Walk):
+        return [_walk_block(binding, leaf, columns[0], places[-1])]
     if isinstance(leaf, Constant):
         return [ColumnBlock(None, places[0])]
     if isinstance(leaf, KnownLevels):
@@ -283,6 +288,14 @@ def _wave_block(binding: _Binding, leaf: Leaf, columns, places: dict[str, int]) 
     waves = n_waves(binding.lengths(length)[0], binding.settings.error)
     name = leaf.name or leaf.term
     return WaveBlock(name, columns[0], float(np.exp(period)), waves, length, amplitude)
+
+
+def _walk_block(binding: _Binding, leaf: Walk, column: int, amplitude: int) -> WalkBlock:
+    settings = binding.settings
+    boundary = settings.axis("boundary", 0, 1) or WALK_BOUNDARY
+    before, after = leaf.reach(binding.X[:, [column]])
+    m = settings.axis("m", 0, 1) or walk_size(boundary, settings.error)
+    return WalkBlock(leaf, column, (boundary * before, boundary * after), int(m), amplitude)
 
 
 def _refuse_sizes(binding: _Binding, leaf: Leaf, lengths, half, boxes, sizes, columns) -> None:

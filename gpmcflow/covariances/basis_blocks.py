@@ -16,6 +16,7 @@ from gpmcflow.covariances.basis_functions import (
 from gpmcflow.covariances.finite import FewFunctions
 from gpmcflow.covariances.known_levels import KnownLevels, eigen_basis
 from gpmcflow.covariances.sine_series import SineSeries
+from gpmcflow.covariances.walks import Walk
 
 ZERO = 1e-12  # of the largest eigenvalue: below it one is 0
 Slope = tuple[int, np.ndarray]  # place in full, derivative of log s by it (size,)
@@ -160,6 +161,40 @@ class WaveBlock(Block):
         """The functions (n, size)."""
         t = np.outer(2.0 * np.pi / self.period * X[:, self.column], np.arange(self.n_waves + 1.0))
         return np.hstack([np.cos(t), np.sin(t[:, 1:])])
+
+
+@dataclass(frozen=True, eq=False)
+class WalkBlock(Block):
+    """Eigenfunctions of a random walk on both sides of its start, or their integrals."""
+
+    leaf: Walk
+    column: int
+    ends: tuple[float, float]  #: before and after the start, in spans
+    n_functions: int  #: of each side
+    amplitude: int
+
+    @property
+    def size(self) -> int:
+        """Number of functions."""
+        return self.n_functions * int(np.count_nonzero(self.ends))
+
+    def log_scales(self, full: np.ndarray) -> tuple[np.ndarray, list[Slope]]:
+        """log s (size,), that of the amplitude, and its derivative."""
+        ones = np.ones(self.size)
+        return full[self.amplitude] * ones, [(self.amplitude, ones)]
+
+    def values(self, X: np.ndarray) -> np.ndarray:
+        """The functions (n, size)."""
+        return self.leaf.functions(X[:, [self.column]], self.ends, self.n_functions)
+
+    def unknown(self, X: np.ndarray) -> np.ndarray:
+        """Which rows of X (n, p) lie beyond the ends."""
+        return self.leaf.outside(X[:, [self.column]], self.ends)
+
+    def prior_variance(self, full: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """k(x, x) (n,)."""
+        own = self.leaf.diagonal_of(X[:, [self.column]], np.empty(0))
+        return np.exp(2.0 * full[self.amplitude]) * own
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,6 +462,11 @@ class BasisBlocks:
         """The blocks of periodic terms, each term's once."""
         found = [block for block in self.factors if isinstance(block, WaveBlock)]
         return list({id(block): block for block in found}.values())
+
+    @property
+    def exact(self) -> bool:
+        """Whether the functions are the covariance's own: none is one of infinitely many."""
+        return not any(isinstance(b, (EigenBlock, WaveBlock, WalkBlock)) for b in self.factors)
 
     @property
     def lengths(self) -> set[int]:

@@ -45,7 +45,8 @@ class BasisFunctions:
         these take more than 400 in all, the most there may be; results tell if the posterior goes beyond.
     boundary:
         Half width of the box over that of the data, > 1, a number or one for each column; by default what
-        ``error`` asks for at the longest length scale of the central 98 %, and at least 1.2.
+        ``error`` asks for at the longest length scale of the central 98 %, and at least 1.2. Functions of a
+        random walk end at so many times the data's distance from its start, by default 1.5.
     error:
         Share of the variance that images behind the box may have at the ends of the data, and the cut tail
         of the spectrum; from 1e-6 to 0.5. The largest error of the covariance is 1 to 2.5 times it. Where
@@ -137,6 +138,16 @@ def axis_size(nu: float, shortest: float, box: float, error: float) -> int:
     """
     # a billion stands for what is far too many, and fits into a whole number
     return int(np.ceil(min(2.0 * box / (np.pi * shortest) * _quantile(nu, error), 1e9)))
+
+
+def walk_size(box: float, error: float) -> int:
+    """Functions of a random walk on one side of its start, which end at ``box`` times the data's end.
+
+    The variance of those beyond m, over that at the data's end, is at most 2 box / pi^2 sum_{j > m} 1 /
+    (j - 1/2)^2, about 2 box / (pi^2 m). An integrated walk has as many, so that its slope has this error; its
+    own is of order m^-3.
+    """
+    return int(np.ceil(2.0 * box / (np.pi**2 * error)))
 
 
 def _quantile(nu: float, error: float) -> float:

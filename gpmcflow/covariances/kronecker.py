@@ -1,9 +1,13 @@
-"""Covariances on a grid: K = K_1 x K_2 = L L' with L = L_1 x L_2, the jitter on each axis."""
+"""Covariances on a grid: K = K_1 x K_2 = L L' with L = L_1 x L_2, the jitter on each axis.
+
+Cases may come in any order, several in a cell or none: latents are then those of the cells.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import blas
@@ -22,10 +26,22 @@ class _UnitSquaredExponential(SquaredExponential):
     has_amplitude = False
 
 
-def grid_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Coordinates of the axes of a grid whose cases come row by row.
+MOST_CELLS = 4  # times the cases: with fewer in a cell there is no grid to speak of
 
-    `InputError` if X is no such grid, with the first case that breaks it.
+
+class Grid(NamedTuple):
+    """Cells n_1 x n_2, row by row, and where the cases are."""
+
+    axes: tuple[np.ndarray, np.ndarray]  #: coordinates (n_1,) and (n_2,)
+    cells: (
+        np.ndarray | None
+    )  #: cell of each case (n,); None where the cases are the cells, in order
+
+
+def grid_of(X: np.ndarray) -> Grid:
+    """The grid of the distinct coordinates of cases (n, 2).
+
+    `InputError` for other than two columns, and where fewer than one in `MOST_CELLS` cells has a case.
     """
     if X.shape[1] != 2:
         raise InputError(
@@ -33,25 +49,27 @@ def grid_axes(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         )
     axes = tuple(np.array(list(dict.fromkeys(column.tolist()))) for column in X.T)
     n, (first, second) = len(X), (len(axis) for axis in axes)
-    whole, row = n == first * second, np.arange(min(n, first * second))
-    expected = np.column_stack([axes[0][row // second], axes[1][row % second]])
-    wrong = np.flatnonzero(np.any(expected != X[: len(row)], axis=1))
-    if whole and not wrong.size:
-        return axes
-    if wrong.size:
-        k = int(wrong[0])
-        what = f"case {k} is at {X[k].tolist()}, a grid row by row has {expected[k].tolist()} there"
-    elif n < first * second:
-        at = [float(axes[0][n // second]), float(axes[1][n % second])]
-        what = f"after case {n - 1} there is none at {at}"
-    else:
-        what = f"case {len(row)} is at {X[len(row)].tolist()}, as one before"
-    if whole:
-        raise InputError(f'Kronecker grid: {what}; sort the cases, or take structure="dense"')
-    raise InputError(
-        f"Kronecker grid: {n} cases at {first} x {second} distinct coordinates are no grid: {what}; give one "
-        'case at each of them, or take structure="dense"'
-    )
+    if n == first * second:
+        row = np.arange(n)
+        in_order = np.column_stack([axes[0][row // second], axes[1][row % second]])
+        if np.array_equal(in_order, X):
+            return Grid(axes, None)
+    (rows, columns), sorted_axes = _places(X)
+    cells = rows * second + columns
+    n_with = len(np.unique(cells))
+    if first * second > MOST_CELLS * n_with:
+        raise InputError(
+            f"Kronecker grid: {n} cases at {first} x {second} distinct coordinates are no grid: {n_with} of "
+            f"the {first * second} cells have a case; allowed: one in {MOST_CELLS} or more; take "
+            'structure="dense"'
+        )
+    return Grid(sorted_axes, cells)
+
+
+def _places(X: np.ndarray) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Of each case on each axis, whose coordinates ascend: the order of the cases does not matter."""
+    found = [np.unique(column, return_inverse=True) for column in X.T]
+    return [places for _, places in found], (found[0][0], found[1][0])
 
 
 def axis_tapes(
@@ -59,14 +77,13 @@ def axis_tapes(
     columns: Sequence[tuple[int, ...]],
     places: Sequence[np.ndarray],
     free: np.ndarray,
-    X: np.ndarray,
+    axes: tuple[np.ndarray, np.ndarray],
 ) -> tuple[Tape, Tape]:
     """A tape for each axis of a product of covariances on a grid; see `Tape` for the arguments.
 
-    A squared exponential of both columns is the product of one of each. Raises `InputError` where the cases
-    are no grid, or a factor of the product needs both columns.
+    A squared exponential of both columns is the product of one of each. Raises `InputError` where a factor of
+    the product needs both columns.
     """
-    axes = grid_axes(X)
     factors = covariance.operands() if isinstance(covariance, Product) else [covariance]
     bound = iter(zip(columns, places, strict=True))
     parts: tuple[list, list] = ([], [])
@@ -103,7 +120,7 @@ def _axis_tape(part: list, free: np.ndarray, axis: np.ndarray) -> Tape:
 
 
 class KroneckerFactor:
-    """L = L_1 x L_2 for cases on a grid, row by row; as `DenseFactor`.
+    """L = L_1 x L_2 for the cells of a grid, row by row; as `DenseFactor`.
 
     Products and solves cost O(n^1.5). The jitter stands on each axis' matrix, so that this is a slightly
     different model from the dense one. Source: Murray & Adams (2010) has no such form.

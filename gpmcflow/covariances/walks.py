@@ -23,7 +23,7 @@ def positive(where: str, value: float | None) -> float | None:
 
 
 @dataclass(frozen=True, repr=False)
-class _Walk(GivenLeaf):
+class Walk(GivenLeaf):
     """A process that is 0 at its start, to both sides of it; a = (x - start) / span."""
 
     signal_sd: Setting | None = None
@@ -70,11 +70,39 @@ class _Walk(GivenLeaf):
     def _of_times(near: np.ndarray, far: np.ndarray) -> np.ndarray:
         """k / s^2 of two times from the start on."""
 
+    def reach(self, X: np.ndarray) -> tuple[float, float]:
+        """How far cases X (n, 1) go before the start and after it, in spans; 0 where there are none."""
+        a = self._since_start(X)
+        return max(float(-a.min()), 0.0), max(float(a.max()), 0.0)
+
+    def outside(self, X: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+        """Which rows of X (n, 1) lie beyond the ends before and after the start, (n,)."""
+        a = self._since_start(X)
+        return (a < -ends[0]) | (a > ends[1])
+
+    def functions(self, X: np.ndarray, ends: tuple[float, float], n: int) -> np.ndarray:
+        """n functions for each side with an end above 0, (rows, n or 2 n), whose squares sum to k / s^2.
+
+        These are Brownian motion's eigenfunctions on [0, end], sqrt(2 / end) sin(w_j a) / w_j with w_j =
+        (j - 1/2) pi / end, or their integrals; 0 outside.
+        """
+        a, frequencies, parts = self._since_start(X)[:, None], np.arange(0.5, n) * np.pi, []
+        for time, end in zip((-a, a), ends, strict=True):
+            if end > 0.0:
+                w, inside = frequencies / end, (time > 0.0) & (time <= end)
+                parts.append(np.where(inside, np.sqrt(2.0 / end) * self._waves(time * w, w), 0.0))
+        return np.hstack(parts)
+
+    @staticmethod
+    @abstractmethod
+    def _waves(angle: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """sin(angle) / w, or its integral over time."""
+
     def _since_start(self, X: np.ndarray) -> np.ndarray:
         return (X[:, 0] - self.start) / self.span  # type: ignore[operator] # bound to inputs
 
 
-class Wiener(_Walk):
+class Wiener(Walk):
     """Random walk in continuous time, or Brownian motion (rw1): steps are independent.
 
     k = s^2 min(|a|, |a'|) on the same side of the start, else 0, a = (x - start) / span. It is 0 at the
@@ -117,8 +145,12 @@ class Wiener(_Walk):
     def _of_times(near: np.ndarray, far: np.ndarray) -> np.ndarray:
         return near + 0.0 * far
 
+    @staticmethod
+    def _waves(angle: np.ndarray, w: np.ndarray) -> np.ndarray:
+        return np.sin(angle) / w
 
-class IntegratedWiener(_Walk):
+
+class IntegratedWiener(Walk):
     """Integral of a random walk (rw2): the cubic smoothing spline.
 
     k = s^2 v^2 (3 m - v) / 6 on the same side of the start, else 0, v = min(|a|, |a'|), m = max(|a|, |a'|),
@@ -162,6 +194,10 @@ class IntegratedWiener(_Walk):
     @staticmethod
     def _of_times(near: np.ndarray, far: np.ndarray) -> np.ndarray:
         return near * near * (3.0 * far - near) / 6.0
+
+    @staticmethod
+    def _waves(angle: np.ndarray, w: np.ndarray) -> np.ndarray:
+        return 2.0 * (np.sin(0.5 * angle) / w) ** 2
 
 
 @dataclass(frozen=True, repr=False)

@@ -169,6 +169,8 @@ def model_evidence(
     most = USUAL_DRAWS if n_draws is None else n_draws
     _check(model, sampler, route, n_replicates, most, target_error)
     alone = sampler is None and draws is None
+    if route == "mixture" and isinstance(model, GPModel):
+        model = model.by_cases  # fits are those of the cases
     weighted, by_ep = None, not model.likelihood.conjugate
     first = FIRST_FITS if by_ep else FIRST_DRAWS
     total = (2 if by_ep else 4) * first if n_draws is None else n_replicates * n_draws

@@ -216,7 +216,8 @@ def _last_stage(pilot: xr.Dataset) -> dict[str, np.ndarray] | None:
     """Fields of `Stage` by name, one row."""
     if "precision" not in pilot:
         return None
-    pilot = pilot.transpose("stage", "theta_dim", "scale_dim", ..., "case")
+    site = "cell_dim" if "cell_dim" in pilot.dims else "case"
+    pilot = pilot.transpose("stage", "theta_dim", "scale_dim", ..., site)
     for name in ("precision", "shift"):  # of several functions one row each
         pilot[name] = "site", pilot[name].values.ravel()
     last = pilot.isel(stage=-1)

@@ -148,6 +148,9 @@ class Likelihood(ABC):
     log_concave: ClassVar[bool] = True  #: in each eta_i
     relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
     conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`
+    single: ClassVar[bool] = (
+        True  #: False for what stands for the likelihood in one of several functions
+    )
     discrete: ClassVar[bool] = False  #: log p is that of a probability, not of a density
     binary: ClassVar[bool] = False  #: labels -1 and +1, whose mean response is a probability
     counts: ClassVar[bool] = False  #: log link: E[y] = exposure exp(eta)

@@ -54,4 +54,5 @@ class CasePrior:
 
 def prior_at(model: GPModel, theta: np.ndarray) -> CasePrior | LatentGaussianModel:
     """What an EP fit at theta begins with: functions, and a fixed covariance, have a form of their own."""
+    model = model.by_cases
     return model.at(theta) if model.basis or model.least_jitter else CasePrior(model, theta)

@@ -18,7 +18,7 @@ from gpmcflow.covariances.binding import bind, leaf_entries, with_all_levels
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs, require_plain
 from gpmcflow.covariances.known_levels import KnownLevels
-from gpmcflow.covariances.kronecker import axis_tapes
+from gpmcflow.covariances.kronecker import axis_tapes, grid_of
 from gpmcflow.covariances.leaves import Constant, White
 from gpmcflow.covariances.tape import CovarianceBuffers, Tape, WritableArrays
 from gpmcflow.covariances.text import parse_covariance
@@ -144,6 +144,9 @@ RESERVED = ("theta", "chain", "draw")  # names in the posterior of results, besi
 STRUCTURES = ("auto", "dense", "kronecker", "basis")
 
 
+FEWER = (
+    2  # times as many cells as have cases, beyond which chains of the dense covariance mix better
+)
 MANY_CASES = 2000  # beyond which dense matrices take too long, where basis functions do
 
 
@@ -184,8 +187,9 @@ class GPModel(WritableArrays, LatentPrior):
         `Constant`, `Group`, `Categorical`), fewer than half the cases or of more than 2,000 cases, and no
         jitter is stated, the weights of these functions; where the cases are a grid and the covariance a
         product, "kronecker"; else "dense" up to 2,000 cases, and of more `BasisFunctions` where they fit the
-        covariance: the model as printed says so, with their error. "kronecker" is K = K_1 x K_2 on a grid row
-        by row, with the jitter on each axis.
+        covariance: the model as printed says so, with their error. "kronecker" is K = K_1 x K_2 on a grid,
+        with the jitter on each axis. Cells may have no case, or several, and cases may come in any order, but
+        for Gaussian noise and several latent functions: draws then hold the latents of all cells, "cell".
         `BasisFunctions`, or "basis" for its defaults: latents made of m weights, for n of 100,000 and more,
         with a box about the cases of the model, and no jitter.
     outcome:
@@ -294,12 +298,18 @@ class GPModel(WritableArrays, LatentPrior):
         set_(self, "_likelihood_places", self.parameters.places(len(groups) + 1))
         basis, reason = self._exact_basis()
         set_(self, "basis", basis)
-        set_(self, "_axes", self._axis_tapes())
+        axes, cells, on_grid = self._grid()
         many = self.structure == "auto" and self.n_cases > MANY_CASES
-        if many and self.structure_name == "dense" and not has_finite_basis(self.covariance):
-            basis, reason = self._basis_of_many()
-            set_(self, "basis", basis)
-        set_(self, "structure_reason", reason)
+        crowded = cells is not None and len(np.unique(cells)) < self.n_cases
+        if many and not self.basis and (axes is None or crowded):
+            if not has_finite_basis(self.covariance):
+                basis, reason = self._basis_of_many()
+                set_(self, "basis", basis)
+            if self.basis:  # whose fits take less time, too
+                axes = cells = None
+        set_(self, "_axes", axes)
+        set_(self, "cells", cells)
+        set_(self, "structure_reason", (reason or on_grid) if axes is None else on_grid)
         for name in {*RESERVED, self.latent_variable} & set(self.parameters.all_names):
             raise InputError(
                 f"model: a parameter is named {name!r}, as results are; give it another name"
@@ -415,7 +425,8 @@ class GPModel(WritableArrays, LatentPrior):
         return as_html(self)
 
     def __getstate__(self) -> dict:
-        return {k: v for k, v in vars(self).items() if k != "basis_design"}  # large, and soon made
+        made = ("basis_design", "by_cases")  # large, and soon made
+        return {k: v for k, v in vars(self).items() if k not in made}
 
     def _exact_basis(self) -> tuple[BasisBlocks | None, str]:
         """The basis that was asked for, or the exact one that "auto" takes; and why it takes or leaves it."""
@@ -451,17 +462,32 @@ class GPModel(WritableArrays, LatentPrior):
             return None, f"{size}, of columns too far from 0: centre them"
         return basis, f"{size}, with errors of up to {250.0 * settings.error:g} % of the variance"
 
-    def _axis_tapes(self) -> tuple[Tape, Tape] | None:
+    def _grid(self) -> tuple[tuple[Tape, Tape] | None, np.ndarray | None, str]:
+        """Tapes of the axes and the cell of each case where the model is on a grid, and its size in words."""
         # the exact density of a regression factorises all of K anyway
         exact = self.structure == "auto" and self.likelihood.conjugate
         if self.structure == "dense" or exact or self.basis:
-            return None
+            return None, None, ""
         try:
-            return axis_tapes(self.covariance, self._columns, self._places, self._free, self.X)
+            axes, cells = grid_of(self.X)
+            own = self._columns, self._places, self._free
+            tapes = axis_tapes(self.covariance, *own, axes)
+            if cells is None:
+                return tapes, None, ""
+            if self.likelihood.conjugate or not self.likelihood.single:
+                raise InputError(
+                    f"Kronecker grid: {self.n_cases} cases are not the cells of the grid row by row, which "
+                    'Gaussian noise and several functions ask for; take structure="dense"'
+                )
         except InputError:
             if self.structure == "kronecker":
                 raise
-            return None
+            return None, None, ""
+        n_cells, n_with = len(axes[0]) * len(axes[1]), len(np.unique(cells))
+        size = f"grid of {len(axes[0])} x {len(axes[1])} cells, {n_with} of {n_cells} with cases"
+        if self.structure == "auto" and n_cells > FEWER * n_with:
+            return None, None, f"{size}: fewer than half"
+        return tapes, cells, f"exact: {size}"
 
     def basis_of(self, settings: BasisFunctions) -> BasisBlocks:
         """Blocks of basis functions for this model. Raises `InputError` where its covariance has none."""
@@ -482,9 +508,9 @@ class GPModel(WritableArrays, LatentPrior):
         return self._changed(structure=structure)
 
     def dense_if_exact(self) -> GPModel:
-        """The model without its basis where that changes nothing but the cost, else the model itself."""
+        """The model of values at the cases where that changes nothing but the cost, else the model itself."""
         exact = self.basis is not None and not self.approximate_basis
-        return self.with_structure("dense") if exact else self
+        return self.with_structure("dense") if exact else self.by_cases
 
     def take(self, cases: np.ndarray) -> GPModel:
         """The model of some of the cases, with the same parameters and hyperpriors."""
@@ -522,6 +548,8 @@ class GPModel(WritableArrays, LatentPrior):
         >>> model.at(model.theta_of({"length_scale": 0.5, "signal_sd": 2.0})).dim
         8
         """
+        if self.cells is not None:
+            return self.by_cases.at(theta)
         full = self.full(np.asarray(theta, dtype=np.float64))
         if self.basis:
             return WeightModel(self, full)
@@ -541,13 +569,13 @@ class GPModel(WritableArrays, LatentPrior):
         return self.likelihood_at(self.full(theta)).log_density(eta, self.y)
 
     def predictor(self, theta: np.ndarray, f: np.ndarray) -> np.ndarray:
-        """eta = f + c (..., n) of latents f (..., n), or of weights (..., m)."""
+        """eta = f + c (..., n) of latents f (..., n_latents), or of weights (..., m)."""
         full = self.full(theta)
         if self.basis:
             coefficients = (self.basis.scales(full)[0] * f).reshape(-1, self.n_latents)
             rows = [self.basis_design.multiply(b, np.empty(self.n_cases)) for b in coefficients]
-            f = np.reshape(rows, (*np.shape(f)[:-1], self.n_cases))
-        return f + self.mean_at(full)
+            return np.reshape(rows, (*np.shape(f)[:-1], self.n_cases)) + self.mean_at(full)
+        return self.at_cases(f) + self.mean_at(full)
 
     def log_density(self, theta: np.ndarray, f: np.ndarray) -> float:
         """Log p_h(theta) + log N(f; 0, K) + log p(y | f, theta), the slow way; of weights f N(f; 0, I)."""
@@ -555,7 +583,7 @@ class GPModel(WritableArrays, LatentPrior):
         if self.basis:
             log_normal = -0.5 * float(np.dot(f, f)) - 0.5 * self.n_latents * np.log(2.0 * np.pi)
             return self.log_prior(theta) + log_normal + float(self.log_likelihood(f, theta))
-        factor, n, s = self.filled_factor(full), self.n_cases, self.scale(full)
+        factor, n, s = self.filled_factor(full), self.n_latents, self.scale(full)
         z = factor.solve(np.asarray(f, dtype=np.float64)) / s
         log_normal = -0.5 * (z @ z) - factor.log_det - n * (np.log(s) + 0.5 * np.log(2.0 * np.pi))
         return self.log_prior(theta) + log_normal + float(self.log_likelihood(f, theta))

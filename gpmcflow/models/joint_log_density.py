@@ -137,7 +137,7 @@ class JointLogDensity(LogDensity):
     def _density(self) -> JointDensity:
         if self._work is None:
             pin_blas()
-            n = self.model.n_cases
+            n = self.model.n_sites
             self._work = JointDensity(self.model, FrozenSites(np.full(n, _NO_SITE), np.zeros(n)))
         return self._work
 

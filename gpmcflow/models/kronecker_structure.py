@@ -60,12 +60,16 @@ class KroneckerStructure(PriorStructure):
     precision has to be r_1 x r_2, so that B has the eigenvectors of two small matrices; their shift is free,
     and carries the mean. The amplitude a of relative sites has a^2 = trace K_1 trace K_2 / n.
 
+    Where the cases are not the cells in their order, n is the number of cells, and the predictor of a case is
+    that of its cell. A cell without a case has a site and no likelihood: the joint density takes the site off
+    again, which is exact.
+
     Raises `NumericalError` for precisions that are not of rank one.
     """
 
     def __init__(self, model: GPModel, sites: FrozenSites) -> None:
-        self.model, n = model, model.n_cases
-        self.n_z, self.n_latents = 2 * n, n
+        self.model, n = model, model.n_latents
+        self.n_z, self.n_latents, self._cells = 2 * n, n, model.cells
         self._covariance = model.covariance_buffers()
         self.shape = self._covariance.shape
         self.sites = sites
@@ -108,7 +112,7 @@ class KroneckerStructure(PriorStructure):
         self._a, self._alpha = omega * self._B.solve(pair)
         self._whitened = self._z1 + L1.T @ self._a @ L2
         self.latents = (L1 @ self._whitened @ L2.T).ravel()
-        self.predictor = self.latents + self._c
+        self.predictor = model.at_cases(self.latents) + self._c
         return -0.5 * float(np.vdot(gamma, self._alpha)) - 0.5 * self._B.log_det()
 
     def log_constant(self) -> float:
@@ -118,7 +122,7 @@ class KroneckerStructure(PriorStructure):
 
     def log_sites(self) -> float:
         """Sum of b_i s_i - w_i s_i^2 / 2."""
-        s = self.predictor / self.amplitude
+        s = (self.latents + self._c) / self.amplitude
         return float(s @ (self._b - 0.5 * self._w * s.reshape(self.shape)).ravel())
 
     def log_prior(self) -> float:
@@ -131,8 +135,8 @@ class KroneckerStructure(PriorStructure):
     def pull_back(self, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """By z = (z_1, z_2), and by the covariance's parameters and the mean."""
         (K1, K2), (L1, L2), model, full = self._K, self._L, self.model, self._full
-        h = self.predictor.reshape(self.shape)
-        rho = slope.reshape(self.shape) + (self._w * h / self.amplitude - self._b) / self.amplitude
+        h, by_cell = (self.latents + self._c).reshape(self.shape), self._by_cell(slope)
+        rho = by_cell + (self._w * h / self.amplitude - self._b) / self.amplitude
         by_z2 = -self._B.solve(self._omega * (K1 @ rho @ K2))
         v_bar = rho + self._omega * by_z2
         by_z1 = L1.T @ v_bar @ L2
@@ -147,6 +151,12 @@ class KroneckerStructure(PriorStructure):
         by_full = self._covariance.adjoint_of_axes(full, axes)
         model.add_mean_slope(by_full, by_mean)
         return np.concatenate([by_z1.ravel(), by_z2.ravel()]), by_full
+
+    def _by_cell(self, slope: np.ndarray) -> np.ndarray:
+        """Slopes (n,) of the cases as those of the cells; a cell without a case has no likelihood."""
+        if self._cells is None:
+            return slope.reshape(self.shape)
+        return np.bincount(self._cells, slope, self.n_latents).reshape(self.shape)
 
     def _adjoints(self, v_bar: np.ndarray, by_z1: np.ndarray) -> list[np.ndarray]:
         """S_a, derivatives by K_1 and K_2 at fixed amplitude.

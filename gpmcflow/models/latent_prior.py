@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import lapack
@@ -48,6 +48,9 @@ class LatentPrior(ModelCoordinates):
     structure_reason: str  #: why "auto" takes a basis, or leaves it; empty for other models
     _columns: Sequence[tuple[int, ...]]  #: in X, of each leaf
     _axes: tuple[Tape, Tape] | None  #: of a grid
+    cells: (
+        np.ndarray | None
+    )  #: of a grid, that of each case (n,); None where the cases are the cells, in order
 
     @property
     def structure_name(self) -> str:
@@ -74,17 +77,28 @@ class LatentPrior(ModelCoordinates):
     @property
     def approximate_basis(self) -> bool:
         """Whether the basis stands for a covariance that is not its own: of eigenfunctions, or waves."""
-        return self.basis is not None and bool(self.basis.lengths)
+        return self.basis is not None and not self.basis.exact
 
     @property
     def latent_variable(self) -> str:
-        """Name of the latents in results: "latent", or "weight" with basis functions."""
-        return "weight" if self.basis else "latent"
+        """Name of the latents in results: "latent", "weight" with basis functions, "cell" with `cells`."""
+        return "weight" if self.basis else "latent" if self.cells is None else "cell"
 
     @property
     def n_latents(self) -> int:
-        """Number of latents: n values of the process, or m weights of basis functions."""
-        return self.basis.size if self.basis else self.n_cases
+        """Number of latents: n values of the process, m weights of basis functions, or one for each cell."""
+        return self.basis.size if self.basis else self.n_sites
+
+    @property
+    def n_sites(self) -> int:
+        """Number of sites that stand for the likelihood: one for each case, on a grid for each cell."""
+        if self._axes is None:
+            return self.n_cases
+        return self._axes[0].n_cases * self._axes[1].n_cases
+
+    def at_cases(self, latents: np.ndarray) -> np.ndarray:
+        """Latents (..., n_latents) of the process as its values at the cases (..., n)."""
+        return latents if self.cells is None else latents[..., self.cells]
 
     @property
     def numbers_held(self) -> int:
@@ -95,7 +109,7 @@ class LatentPrior(ModelCoordinates):
         n = self.n_cases
         if self.basis:
             return 30 * n + 10 * self.n_latents**2
-        return 100 * n if self.kronecker else 10 * n**2
+        return 100 * max(n, self.n_sites) if self.kronecker else 10 * n**2
 
     @property
     def n_cases(self) -> int:
@@ -108,6 +122,12 @@ class LatentPrior(ModelCoordinates):
         pin_blas()
         assert self.basis is not None
         return BasisDesign(self.basis, self.X)
+
+    @cached_property
+    def by_cases(self) -> GPModel:
+        """The same model with latents at the cases: itself, or the dense one where there are `cells`."""
+        model: Any = self
+        return model if self.cells is None else model.with_structure("dense")
 
     def refuse_basis(self) -> None:
         """Raise `InputError` where a matrix of all cases is needed, which an approximate basis has not."""
@@ -303,6 +323,8 @@ class LatentPrior(ModelCoordinates):
 
     def cholesky(self, full: np.ndarray) -> np.ndarray:
         """Lower factor of K with its jitter (n, n), in Fortran order."""
+        if self.cells is not None:
+            return self.by_cases.cholesky(full)
         if self.functions is None:
             return np.asfortranarray(self.scale(full) * self.filled_factor(full).dense())
         return self.factor_and_jitter(full)[0]

@@ -30,6 +30,7 @@ LATENT, WEIGHT = "latent", "weight"
 class FunctionOf(Likelihood):
     """Stands for the likelihood in the model of one function, whose prior alone is asked for."""
 
+    single = False
     relative_sites: bool = False  # type: ignore[misc]
     options = ("relative_sites",)
 
@@ -251,6 +252,11 @@ class MultiGPModel(ModelCoordinates):
     def latent_variable(self) -> str:
         """Name of the latents in results: "latent", or "weight" where any function has basis functions."""
         return WEIGHT if self.basis else LATENT
+
+    @property
+    def n_sites(self) -> int:
+        """Number of sites that stand for the likelihood, one for each function and case."""
+        return len(self.parts) * self.n_cases
 
     @property
     def n_latents(self) -> int:

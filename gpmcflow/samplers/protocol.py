@@ -58,6 +58,7 @@ class Sampler(ABC):
 
     samples: ClassVar[str]  #: what it moves: LATENTS, DENSITY or JOINT
     moves_weights: ClassVar[bool] = True  #: whether latents may be weights of functions
+    moves_cells: ClassVar[bool] = True  #: whether they may be those of the cells of a grid
     batched: ClassVar[bool] = False  #: whether all chains of a block move together
     needs_start: ClassVar[bool] = True  #: whether chains begin at the problem's starts
     state: ClassVar[type]  #: NamedTuple of arrays that its transitions go on from

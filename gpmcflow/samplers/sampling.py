@@ -127,12 +127,13 @@ def sample(
     thin:
         Transitions of a draw; of those that are thinned out group ``trace`` keeps a few numbers.
     start:
-        Where chains start, chain k at row k modulo: latents (d,) or (pool, d); theta (d,) or (pool, d), what
-        a log density without a model must have; of a `GPModel` also {parameter: value in its own units}, with
-        "latent" (n,) or (pool, n), of basis functions "weight" (m,) or (pool, m), among them. By default
-        draws of the Gaussian, or of the hyperprior's central half. Joint split Hamiltonian Monte Carlo begins
-        the search of its pilot at theta, and draws where chains start; so does `FittedIndependence`, but for
-        regressions of up to 8 free parameters, whose modes it and `JointIndependence` find by themselves.
+        Where chains start, chain k at row k modulo: latents (d,) or (pool, d); theta (d,) or (pool, d),
+        what a log density without a model must have; of a `GPModel` also {parameter: value in its own
+        units}, with "latent" (n,) or (pool, n), of basis functions "weight" (m,) or (pool, m), and "cell"
+        of a grid with missing cells, among them. By default draws of the Gaussian, or of the hyperprior's
+        central half. Joint split Hamiltonian Monte Carlo begins the search of its pilot at theta, and draws
+        where chains start; so does `FittedIndependence`, but for regressions of up to 8 free parameters,
+        whose modes it and `JointIndependence` find by themselves.
     tuning:
         How a pilot finds step size and number of steps of a sampler of latents (and the starts, unless they
         are given), which are then frozen. One runs by default for a sampler given by name, or none.
@@ -194,6 +195,8 @@ def sample(
     chosen: Any = make_sampler(sampler) if isinstance(sampler, str) else sampler
     if isinstance(model, GPModel) and _asks_for_cases(model, chosen, summary, start):
         model = model.dense_if_exact()
+    elif isinstance(model, GPModel) and not getattr(chosen, "moves_cells", True):
+        model = model.by_cases
     target, kind = _target(model, chosen)
     undecided = chosen is None and kind == JOINT
     chosen = make_sampler(DEFAULT[kind]) if chosen is None else chosen

@@ -10,8 +10,8 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.parameters.parameter import own_units
 
-LATENT_NAMES = ("latent", "weight")
-DIMS = {"theta": "theta_dim", "latent": "latent_dim", "weight": "weight_dim"}  # of arrays
+LATENT_NAMES = ("latent", "weight", "cell")
+DIMS = {"theta": "theta_dim"} | {name: f"{name}_dim" for name in LATENT_NAMES}  # of arrays
 DIMS |= dict.fromkeys(("n_calls", "n_gradients", "n_failed"), "density")  # of a log density
 FUNCTION = "function"  # dimension of what there is of each latent function
 

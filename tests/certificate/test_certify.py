@@ -229,11 +229,11 @@ def test_around_the_posterior_new_data_are_fitted_with_the_old():
     assert truth.std() < 0.8 * prior.std()
 
 
-def test_a_grid_cannot_have_its_rows_twice():
+def test_a_grid_with_gaussian_noise_cannot_have_its_rows_twice():
     side = np.linspace(0.0, 1.0, 3)
     grid = np.stack(np.meshgrid(side, side, indexing="ij"), -1).reshape(-1, 2)
     covariance = gp.SquaredExponential(0.5, 1.0, ard=True)
-    model = gp.GPModel(grid, np.ones(9), covariance, gp.Poisson(), structure="kronecker")
+    model = gp.GPModel(grid, np.ones(9), covariance, gp.Gaussian(), structure="kronecker")
     with pytest.raises(InputError, match="fits each row twice, which this model cannot"):
         gp.certify(model, n=2, around="posterior", **CHEAP)
 

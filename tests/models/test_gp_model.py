@@ -465,17 +465,18 @@ BAD = {
         r"cases 0 and 3 have the same inputs",
     ),
     "no grid": (
-        {"X": [[0, 0], [0, 1], [1, 0], [1, 1], [2, 2]], "structure": "kronecker"},
-        r"Kronecker grid: 5 cases at 3 x 3 distinct coordinates are no grid: case 2 is at \[1.0, 0.0\], "
-        r"a grid row by row has \[0.0, 2.0\] there; give one case at each of them, or take structure",
+        {"X": [[0, 4], [1, 2], [2, 0], [3, 1], [4, 3]], "structure": "kronecker"},
+        r"Kronecker grid: 5 cases at 5 x 5 distinct coordinates are no grid: 5 of the 25 cells have a case; "
+        r"allowed: one in 4 or more; take structure",
     ),
-    "grid without its last case": (
-        {"X": [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]], "structure": "kronecker"},
-        r"5 cases at 2 x 3 distinct coordinates are no grid: after case 4 there is none at \[1.0, 2.0\]",
-    ),
-    "grid with a case too many": (
-        {"X": [[0, 0], [0, 1], [1, 0], [1, 1], [0, 1]], "structure": "kronecker"},
-        r"5 cases at 2 x 2 distinct coordinates are no grid: case 4 is at \[0.0, 1.0\], as one before",
+    "Gaussian noise with a missing cell": (
+        {
+            "X": [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1]],
+            "likelihood": Gaussian,
+            "structure": "kronecker",
+        },
+        r"Kronecker grid: 5 cases are not the cells of the grid row by row, which Gaussian noise and several "
+        r"functions ask for; take structure",
     ),
     "three columns": (
         {"X": np.arange(15.0).reshape(5, 3), "structure": "kronecker"},
@@ -538,13 +539,8 @@ def test_a_period_without_a_value():
         Periodic(LENGTH)
 
 
-def test_a_grid_that_is_not_sorted_or_shares_columns():
+def test_a_grid_whose_columns_share_a_covariance():
     X, y = grid(), np.ones(12)
-    with pytest.raises(
-        InputError, match=r'case 3 is at .*sort the cases, or take structure="dense"'
-    ):
-        GPModel(X[[0, 1, 2, 4, 3, *range(5, 12)]], y, ARD, Logistic(), structure="kronecker")
-    assert not GPModel(X[::-1][[1, 0, *range(2, 12)]], y, ARD, Logistic()).kronecker
     for covariance in (Matern32(LENGTH), SE + Constant(), SE + White()):
         with pytest.raises(InputError, match=r"Kronecker grid: .*needs both columns|white noise"):
             GPModel(X, y, covariance, Logistic(), structure="kronecker")

@@ -30,7 +30,7 @@ class Mode(NamedTuple):
 
 def plain_sites(model: GPModel) -> FrozenSites:
     """Sites that know nothing of the data, to build a density with before any are fitted."""
-    n = len(model.likelihood.functions) * model.n_cases
+    n = model.n_sites
     return FrozenSites(np.ones(n), np.zeros(n))
 
 

@@ -190,7 +190,7 @@ class PilotProgram:
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each stage gives."""
-        d, n = self.model.dim, len(self.model.likelihood.functions) * self.model.n_cases
+        d, n = self.model.dim, self.model.n_sites
         n_latents = 0 if self.model.likelihood.conjugate else self.model.n_latents
         shapes = {"x": (d,), "latents": (n_latents,), "center": (d,), "scale": (d, d)}
         shapes |= {"precision": (n,), "shift": (n,)}
@@ -262,7 +262,8 @@ def pilot_group(model: GPModel, stages: dict[str, np.ndarray]) -> xr.Dataset:
     """What the pilot chose and cost, by stage, and what it froze.
 
     Normal coordinates are x = center + scale y; the sites have precision and shift. Attribute ``chosen`` says
-    it in words; ``structure`` says why the latents are weights of functions, where that was not asked for.
+    it in words; ``structure`` says why the latents are weights of functions, where that was not asked for, or
+    the cells of a grid.
     """
     by_stage = ("step_size", "n_steps", "acceptance_rate", "n_gradient", "n_diverging")
     frozen = {
@@ -271,16 +272,19 @@ def pilot_group(model: GPModel, stages: dict[str, np.ndarray]) -> xr.Dataset:
     values: dict[str, Any] = {name: ("stage", stages[name][0]) for name in by_stage}
     values |= {name: (dims, stages[name][0, -1]) for name, dims in frozen.items()}
     several = len(model.likelihood.functions) > 1
+    n_sites = model.n_cases if several else model.n_sites
+    site = "cell_dim" if model.latent_variable == "cell" else "case"
     for name in ("precision", "shift"):
-        rows = stages[name][0, -1].reshape(-1, model.n_cases)
-        values[name] = (("function", "case"), rows) if several else ("case", rows[0])
+        rows = stages[name][0, -1].reshape(-1, n_sites)
+        values[name] = (("function", site), rows) if several else (site, rows[0])
     n_stages = stages["step_size"].shape[1]
     names = ["mode", *(f"round {k}" for k in range(1, n_stages - 1)), "step"]
     coords: dict[str, Any] = {"stage": np.array(names), "theta_dim": np.array(model.names)}
-    coords |= {"scale_dim": np.arange(model.dim), "case": np.arange(model.n_cases)}
+    coords |= {"scale_dim": np.arange(model.dim), site: np.arange(n_sites)}
     coords |= {"function": np.array(model.likelihood.functions)} if several else {}
     group = xr.Dataset(values, coords)
-    by_itself = {"structure": model.structure_in_words} if model.chose_basis else {}
+    chosen = model.chose_basis or model.kronecker
+    by_itself = {"structure": model.structure_in_words} if chosen else {}
     return group.assign_attrs(chosen=_in_words(model, group), **by_itself)
 
 

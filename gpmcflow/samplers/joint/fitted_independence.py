@@ -117,6 +117,7 @@ class JointIndependence(Sampler):
     proposal: FittedStudent | ModeProposal | None = None
 
     samples = JOINT
+    moves_cells = False  # fits are those of the cases
     state = IndependenceState
     statistics: ClassVar[Mapping[str, str]] = {
         "acceptance_rate": "<f8", "accepted": "|i1", "n_fit": "<i8", "n_failed": "<i8",
