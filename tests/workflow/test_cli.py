@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
 import subprocess
 import sys
 import time
@@ -122,18 +125,61 @@ def test_standard_streams_that_cannot_be_used_are_one_line(redirection, message)
 
 
 def test_a_command_that_takes_long_says_what_it_is_at(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(streams, "FIRST_LINE", 0.05)
+    monkeypatch.setattr(streams, "FIRST_LINE", 0.3)
+    monkeypatch.setattr(streams, "TICK", 0.01)
     (tmp_path / "mine.csv").write_text("a,y\n" * 50_000)
 
     def new(options) -> None:
-        time.sleep(0.2)
+        time.sleep(0.6)
         print("found")
-        time.sleep(1.2)
+        time.sleep(0.6)
 
     monkeypatch.setattr(commands, "new", new)
     assert main(["new", str(tmp_path / "mine.csv"), "--target", "y"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "found\n"
-    assert captured.err == (
-        f"gpmcflow new: at work on {tmp_path / 'mine.csv'} (0.2 MB): 0 s so far\n"
-    )
+    line = f"gpmcflow new: at work on {tmp_path / 'mine.csv'} (0.2 MB): "
+    assert captured.err == f"{line}0 s so far\n{line}1 s so far\n"
+
+
+# A command of two words and a bar, on a terminal that it has from `pty.spawn`.
+ON_A_TERMINAL = """
+import time
+from gpmcflow.cli import main, commands, streams
+from gpmcflow.execution import progress
+streams.FIRST_LINE = streams.TICK = 0.1
+progress._SILENT = 0.0
+def check(options):
+    time.sleep(1.3)
+    bar = progress.Progress("forecast", 1)
+    bar.update()
+    bar.close()
+    print("ok")
+commands.check = check
+main(["check", "a\x1b.yaml"])
+"""
+
+
+def test_a_terminal_counts_the_seconds_in_one_line_and_shows_a_bar():
+    written = []
+
+    def read(descriptor: int) -> bytes:
+        written.append(os.read(descriptor, 1024))
+        return written[-1]
+
+    master, own = pty.openpty()
+    done = subprocess.Popen([sys.executable, "-c", ON_A_TERMINAL], stdout=own, stderr=own)
+    os.close(own)
+    with contextlib.suppress(OSError):  # as the terminal's last user has gone
+        while read(master):
+            pass
+    assert done.wait() == 0
+    text = b"".join(written).decode()
+    first, second, *rest = text.split("\r")[1:]
+    assert first.startswith("gpmcflow check: reading the data of a\\x1b.yaml")
+    assert first.endswith(": 0 s so far\x1b[K")
+    assert second.endswith(": 1 s so far\x1b[K")
+    assert rest[0] == "\x1b[K"  # wiped
+    assert rest[1].startswith("forecast [########################] 1/1 segments")
+    assert rest[1].endswith("\x1b[K")
+    assert rest[-2:] == ["\nok", "\n"]
