@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from gpmcflow.cli import commands
 from gpmcflow.cli.parser import at_work, parser_of_commands
 from gpmcflow.cli.streams import told_to_be_at_work, visible_streams
-from gpmcflow.errors import GpmcflowError, InputError, StorageError
+from gpmcflow.errors import GpmcflowError, InputError, StorageError, out_of_memory
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,4 +53,9 @@ def _main(argv: Sequence[str] | None) -> int:
             print(*(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
         else:
             print(f"gpmcflow: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except (MemoryError, ImportError, OSError, RuntimeError) as error:
+        if (short := out_of_memory(error)) is None:
+            raise
+        print(f"gpmcflow: {short}", file=sys.stderr)
         return 1

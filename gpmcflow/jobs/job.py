@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpmcflow.errors import GpmcflowError, StorageError, UnavailableError
+from gpmcflow.errors import GpmcflowError, StorageError, UnavailableError, out_of_memory
 from gpmcflow.execution import finish_first, graceful_stop, patience, pin_blas, settings_digest
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
 from gpmcflow.execution.state_folder import write_manifest
@@ -122,7 +122,10 @@ def workflow_job(snakemake: Any) -> Iterator[Job]:
         log.error(line)
         last.keep(error, line)
         raise SystemExit(EXIT_CODE if isinstance(error, UnavailableError) else 1) from None
-    except Exception:
+    except Exception as error:
+        if short := out_of_memory(error):
+            log.error(str(short))
+            raise SystemExit(1) from None
         to_file.handle(log.makeRecord(log.name, logging.ERROR, "", 0, "bug", (), sys.exc_info()))
         raise
     finally:

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from gpmcflow.errors import GpmcflowError
+from gpmcflow.errors import GpmcflowError, out_of_memory
 from gpmcflow.jobs.study import PlannedJob, listed
 from gpmcflow.pipeline.plan import Plan, outputs_of
 from gpmcflow.storage.atomic import atomic_path
@@ -259,11 +259,14 @@ def _called(plan: Plan, job: PlannedJob) -> Ended:
     ) as error:  # while a note beside a job is written: the job reports its own errors
         code = 1
         text.write(f"ERROR: {error}\n")
-    except Exception:
+    except Exception as error:
         import traceback
 
         code = 1
-        traceback.print_exc(file=text)
+        if short := out_of_memory(error):
+            text.write(f"ERROR: {short}\n")
+        else:
+            traceback.print_exc(file=text)
     return Ended(code, text.getvalue(), time.monotonic() - began)
 
 

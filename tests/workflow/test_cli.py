@@ -124,6 +124,23 @@ def test_standard_streams_that_cannot_be_used_are_one_line(redirection, message)
     assert done.returncode == (1 if ">/" in redirection or redirection == ">&-" else 0)
 
 
+@pytest.mark.parametrize("megabytes", [150, 400])
+def test_too_little_address_space_is_one_line(tmp_path, megabytes):
+    """The smaller limit has no room for libraries, the larger one none for the table."""
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{k},{k % 97}\n" for k in range(300_000)))
+    program = "import resource, sys; from gpmcflow.cli import main; " + (
+        f"resource.setrlimit(resource.RLIMIT_AS, 2 * [{megabytes} * 2**20]); sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "new", "t.csv", "--target", "y"],
+        cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("gpmcflow: this process was given no more memory (")
+
+
 def test_a_command_that_takes_long_says_what_it_is_at(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(streams, "FIRST_LINE", 0.3)
     monkeypatch.setattr(streams, "TICK", 0.01)
