@@ -16,6 +16,7 @@ from gpmcflow.jobs.costs import Context, Cost, share_of_core, startup
 from gpmcflow.jobs.problems import limit_bytes
 from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.monitor.status import aligned, clock
+from gpmcflow.pipeline import in_process
 from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.pipeline.studies import studies_of
 from gpmcflow.storage.atomic import write_error
@@ -88,13 +89,14 @@ def forecast(config: dict, *, cores: int = 1, folder: str | Path = ".") -> Forec
     except OSError as error:
         raise write_error(folder, error) from None
     with measured as place:
-        context = Context(config, Path(place), Path(folder), cores)
+        started = in_process.takes(config)
+        context = Context(config, Path(place), Path(folder), cores, started)
         jobs = _measured(context, planned_jobs(config))
     limit = limit_bytes(config["memory_limit_gb"]) or default_memory_limit()
     return Forecast(
         jobs,
         cores,
-        _makespan(jobs, cores),
+        _makespan(jobs, cores) + started * startup()[0],
         share_of_core(min(cores, os.cpu_count() or cores)),
         _peak_memory(jobs, cores),
         limit,
@@ -143,7 +145,7 @@ def _job(
 ) -> JobForecast:
     if cost is None:
         seconds, memory = startup()
-        own = Cost(seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES)
+        own = Cost((not context.started) * seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES)
         return JobForecast(job, own, 1, minor=True)
     cores = job.stage.ask.threads(context.config, job)
     if job.problem in context.config["problems"] and context.dataset(job.problem) is None:

@@ -51,6 +51,17 @@ class Failure(NamedTuple):
     ended: Ended
 
 
+def takes(config: Mapping[str, Any]) -> bool:
+    """Whether the jobs of a config are run here, if no options of Snakemake are given."""
+    return is_quick(config) and usable()
+
+
+def is_quick(config: Mapping[str, Any]) -> bool:
+    """Whether all that a config runs are quick analyses."""
+    analyses = config["analyses"].values()
+    return bool(analyses) and not config["studies"] and all(own["quick"] for own in analyses)
+
+
 def usable() -> bool:
     """Whether the Snakemake of this environment keeps its notes as `Notes` does, so that none is misread."""
     found = importlib.util.find_spec("snakemake")
