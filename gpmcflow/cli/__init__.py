@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from gpmcflow.cli import commands
 from gpmcflow.cli.parser import at_work, parser_of_commands
 from gpmcflow.cli.streams import told_to_be_at_work, visible_streams
-from gpmcflow.errors import GpmcflowError, InputError, StorageError, out_of_memory
+from gpmcflow.errors import GpmcflowError, InputError, StorageError
+from gpmcflow.storage.machine import machine_error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,7 +56,7 @@ def _main(argv: Sequence[str] | None) -> int:
             print(f"gpmcflow: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except (MemoryError, ImportError, OSError, RuntimeError) as error:
-        if (short := out_of_memory(error)) is None:
+        if (short := machine_error(error)) is None:
             raise
         print(f"gpmcflow: {short}", file=sys.stderr)
         return 1

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpmcflow.errors import GpmcflowError, StorageError, UnavailableError, out_of_memory
+from gpmcflow.errors import GpmcflowError, StorageError, UnavailableError
 from gpmcflow.execution import finish_first, graceful_stop, patience, pin_blas, settings_digest
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
 from gpmcflow.execution.state_folder import write_manifest
 from gpmcflow.jobs.job_errors import STATE, LastError
 from gpmcflow.jobs.study import load
 from gpmcflow.storage.checksums import read_sha256, recorded_checksum
+from gpmcflow.storage.machine import machine_error
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -123,7 +124,7 @@ def workflow_job(snakemake: Any) -> Iterator[Job]:
         last.keep(error, line)
         raise SystemExit(EXIT_CODE if isinstance(error, UnavailableError) else 1) from None
     except Exception as error:
-        if short := out_of_memory(error):
+        if short := machine_error(error):
             log.error(str(short))
             raise SystemExit(1) from None
         to_file.handle(log.makeRecord(log.name, logging.ERROR, "", 0, "bug", (), sys.exc_info()))

@@ -24,6 +24,7 @@ from gpmcflow.storage.atomic import write_error
 __all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
 
 BUSY = 0.7  # share of a core below which the time now is told, too
+LONG = 600.0  # seconds above which the slowest model is named
 TABLE_SECONDS, TABLE_BYTES = 2.0, 1_000_000  # of a table or a figure, beside the start of Python
 
 
@@ -67,6 +68,23 @@ class Forecast:
         now = f" ({_spoken(self.seconds / self.share)} while the machine is as busy as now)" * busy
         cores = f"{self.cores} core{'s' * (self.cores > 1)}"
         return f"about {_spoken(self.seconds)} on {cores}{now}, {human_bytes(self.memory)}"
+
+    @property
+    def slowest(self) -> list[str]:
+        """Of what takes long: the model with the most seconds, and what the others take; else nothing."""
+        seconds: dict[str, float] = {}
+        for job in self.jobs:
+            name = job.job.wildcards.get("model")
+            if name is not None and job.cost is not None:
+                seconds[name] = seconds.get(name, 0.0) + job.cost.seconds
+        if self.seconds < LONG or len(seconds) < 2:
+            return []
+        longest = max(seconds, key=lambda name: seconds[name])
+        rest = sum(seconds.values()) - seconds[longest]
+        return [
+            f"of the models {longest} takes most, {_spoken(seconds[longest])}, the others "
+            f"{_spoken(rest)} together: delete those under models that are not worth it"
+        ]
 
     @property
     def unknown(self) -> list[JobForecast]:

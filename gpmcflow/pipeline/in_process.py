@@ -25,10 +25,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from gpmcflow.errors import GpmcflowError, out_of_memory
+from gpmcflow.errors import GpmcflowError
 from gpmcflow.jobs.study import PlannedJob, listed
 from gpmcflow.pipeline.plan import Plan, outputs_of
 from gpmcflow.storage.atomic import atomic_path
+from gpmcflow.storage.machine import machine_error
 
 RECORD_FORMAT = 6  # of Snakemake's notes, as they are written here
 _LONGEST_NAME = 254  # of a file of such a note
@@ -274,7 +275,7 @@ def _called(plan: Plan, job: PlannedJob) -> Ended:
         import traceback
 
         code = 1
-        if short := out_of_memory(error):
+        if short := machine_error(error):
             text.write(f"ERROR: {short}\n")
         else:
             traceback.print_exc(file=text)

@@ -59,7 +59,7 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
     if config["analyses"]:
         cost = forecast(config, cores=cores, folder=folder)
         require_fit(cost)
-        lines += [f"{path}: no problems; {cost.in_words}", *cost.notes]
+        lines += [f"{path}: no problems; {cost.in_words}", *cost.notes, *cost.slowest]
         if all(settings["quick"] for settings in config["analyses"].values()):
             lines.append(f"next: gpmcflow run {path}{' --quick' * quick}")
         else:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import pty
 import subprocess
@@ -157,6 +158,22 @@ def test_a_command_that_takes_long_says_what_it_is_at(tmp_path, capsys, monkeypa
     assert captured.out == "found\n"
     line = f"gpmcflow new: at work on {tmp_path / 'mine.csv'} (0.2 MB): "
     assert captured.err == f"{line}0 s so far\n{line}1 s so far\n"
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "cannot be written")],
+)
+def test_a_disk_that_takes_no_folder_is_one_line(capsys, monkeypatch, number, told):
+    def run(options) -> None:
+        raise OSError(number, os.strerror(number), "/data/.snakemake")
+
+    monkeypatch.setattr(commands, "run", run)
+    assert main(["run", "mine.yaml"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("gpmcflow: /data/.snakemake: cannot be written: ")
+    assert told in error
+    assert error.count("\n") == 1
 
 
 # A command of two words and a bar, on a terminal that it has from `pty.spawn`.
