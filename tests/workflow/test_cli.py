@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import xarray as xr
 
 from gpmcflow.cli import commands, main, streams
 from gpmcflow.data import CATALOGUE
+from gpmcflow.pipeline import new as first_look
 from gpmcflow.storage import standard_attributes, write_results
 from gpmcflow.storage.input_files import load_yaml
 
@@ -158,6 +160,26 @@ def test_a_command_that_takes_long_says_what_it_is_at(tmp_path, capsys, monkeypa
     assert captured.out == "found\n"
     line = f"gpmcflow new: at work on {tmp_path / 'mine.csv'} (0.2 MB): "
     assert captured.err == f"{line}0 s so far\n{line}1 s so far\n"
+
+
+def test_cells_beyond_all_squares_are_told_and_warn_of_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k},{(k + 1) * 1e306 * (-1) ** k}\n" for k in range(30))
+    Path("t.csv").write_text("x,y\n" + rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        main(["new", "t.csv", "--target", "y"])
+    assert "beyond 1e+150" in "".join(capsys.readouterr())
+
+
+def test_more_columns_than_a_config_can_name_are_refused_by_new(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(first_look, "MOST_BYTES", 500)
+    rows = "".join(f"{k % 7},{k % 3},{0.5 * k}\n" for k in range(30))
+    Path("t.csv").write_text("a,b,y\n" + rows)
+    assert main(["new", "t.csv", "--target", "y"]) == 1
+    assert "allowed: 500; keep a few thousand columns" in capsys.readouterr().err
+    assert not Path("t.yaml").exists()
 
 
 @pytest.mark.parametrize(
