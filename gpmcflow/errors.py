@@ -88,6 +88,7 @@ def refuse_unfit(where: str, advice: str) -> Iterator[None]:
         ArithmeticError,
         AttributeError,
         LookupError,
+        NotImplementedError,  # of Arrow's, for numbers that came as text
         RecursionError,
         TypeError,
         ValueError,
