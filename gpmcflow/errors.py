@@ -52,6 +52,28 @@ class UnavailableError(ResourceError):
     """What is not to be had now and may be later, such as a Dask cluster: a retry is worth it."""
 
 
+def out_of_memory(error: BaseException) -> ResourceError | None:
+    """Return the error to tell where one means that the process was given no more memory; None for others.
+
+    >>> str(out_of_memory(MemoryError("Unable to allocate 8 GiB")))[:63]
+    'this process was given no more memory (Unable to allocate 8 GiB'
+    >>> out_of_memory(KeyError("a")) is None
+    True
+    """
+    said = str(error) or type(error).__name__
+    marks = ("failed to map segment", "annot allocate memory", "can't start new thread")
+    found = isinstance(error, MemoryError) or (
+        isinstance(error, ImportError | OSError | RuntimeError)
+        and any(mark in said for mark in marks)
+    )
+    if not found:
+        return None
+    return ResourceError(
+        f"this process was given no more memory ({said}); raise its limit (ulimit -v), use fewer rows or "
+        "columns, or a machine with more memory"
+    )
+
+
 @contextlib.contextmanager
 def refuse_unfit(where: str, advice: str) -> Iterator[None]:
     """Turn what values raise that do not fit, read from files by the block, into a `StorageError`.
@@ -66,6 +88,7 @@ def refuse_unfit(where: str, advice: str) -> Iterator[None]:
         ArithmeticError,
         AttributeError,
         LookupError,
+        NotImplementedError,  # of Arrow's, for numbers that came as text
         RecursionError,
         TypeError,
         ValueError,

@@ -364,7 +364,7 @@ def _of_all_rows(cost: Callable[[Context, PlannedJob], Cost]) -> Callable[..., C
 
 def _with_all_rows(context: Context, jobs: list[PlannedJob]) -> Context:
     """The context of a fit to all rows: nothing is timed again, as seconds follow the number of rows."""
-    whole = Context(context.config, context.folder, context.home, context.cores)
+    whole = Context(context.config, context.folder, context.home, context.cores, context.started)
     problem = jobs[0].problem
     whole.once(("analysis", problem), lambda: _data(context, problem).whole())
     for job in jobs:

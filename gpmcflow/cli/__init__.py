@@ -11,6 +11,7 @@ from gpmcflow.cli import commands
 from gpmcflow.cli.parser import at_work, parser_of_commands
 from gpmcflow.cli.streams import told_to_be_at_work, visible_streams
 from gpmcflow.errors import GpmcflowError, InputError, StorageError
+from gpmcflow.storage.machine import machine_error
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,4 +54,9 @@ def _main(argv: Sequence[str] | None) -> int:
             print(*(f"  {line}" for line in lines), sep="\n", file=sys.stderr)
         else:
             print(f"gpmcflow: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except (MemoryError, ImportError, OSError, RuntimeError) as error:
+        if (short := machine_error(error)) is None:
+            raise
+        print(f"gpmcflow: {short}", file=sys.stderr)
         return 1

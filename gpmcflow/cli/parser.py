@@ -184,11 +184,13 @@ cannot fit into memory or on the disk."""
 
 
 def at_work(options: argparse.Namespace) -> str:
-    """What a command is at before it prints anything, for those who wait; empty where none has to."""
+    """What a command is at while it prints nothing, for those who wait; empty where none has to."""
     if options.command in (commands.new, commands.predict):
         return f"{options.command.__name__}: at work on {options.csv}{_size(options.csv)}"
     if options.command is commands.check:
         return f"check: reading the data of {options.config}, then timing a few steps of each model"
+    if options.command is commands.run:
+        return f"run: at work on {options.config}"
     return ""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import shutil
 import sys
 import threading
 import time
@@ -15,6 +16,7 @@ from gpmcflow.errors import StorageError, visible
 from gpmcflow.storage.atomic import write_error
 
 FIRST_LINE = 1.5  # seconds without a word
+TICK = 0.25  # seconds between looks at the clock
 
 
 class Visible(io.TextIOBase):
@@ -25,13 +27,18 @@ class Visible(io.TextIOBase):
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
-        self.written = threading.Event()  #: set when something has been
+        self.counter: _Counter | None = None  #: of the seconds without a word
 
     def write(self, text: str) -> int:
         """Write text to the stream below. Raises `StorageError` where it cannot be written."""
-        self.written.set()
+        return self.steer(visible(text))
+
+    def steer(self, text: str) -> int:
+        """As `write`, with what steers a terminal: for text that no file has had a part in."""
+        if self.counter is not None:
+            self.counter.wipe()
         with self._told():
-            self._stream.write(visible(text))
+            self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
@@ -90,20 +97,20 @@ def visible_streams() -> Iterator[None]:
 
 @contextlib.contextmanager
 def told_to_be_at_work(what: str) -> Iterator[None]:
-    """Say on standard error what the block is at, and for how long, until it prints something itself.
+    """Say on standard error what the block is at, and for how long, whenever it prints nothing.
 
-    The first line comes after `FIRST_LINE` seconds, the others after as long as it has taken so far.
+    A terminal has one line that counts the seconds, and is wiped before anything else is printed. Elsewhere a
+    line comes after `FIRST_LINE` seconds without a word, the next ones after as long as it has been silent.
     """
     out, err, ended = sys.stdout, sys.stderr, threading.Event()
-    began = time.monotonic()
+    streams = [stream for stream in (out, err) if isinstance(stream, Visible)]
+    counter = _Counter(what, err)
+    for stream in streams:
+        stream.counter = counter
 
     def tell() -> None:
-        pause = FIRST_LINE
-        while not ended.wait(pause) and not getattr(out, "written", ended).is_set():
-            seconds = time.monotonic() - began
-            err.write(f"{what}: {seconds:.0f} s so far\n")
-            err.flush()
-            pause = max(1.0, seconds)
+        while not ended.wait(TICK):
+            counter.tell()
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -112,3 +119,52 @@ def told_to_be_at_work(what: str) -> Iterator[None]:
     finally:
         ended.set()
         thread.join()
+        counter.wipe()
+        for stream in streams:
+            stream.counter = None
+
+
+class _Counter:
+    """The seconds of a command since it began and since it last printed something.
+
+    It writes to a descriptor where there is one: a process that is forked meanwhile must not find a stream
+    locked.
+    """
+
+    def __init__(self, what: str, err: Any) -> None:
+        self._what, self._err, self._terminal = what, err, err.isatty()
+        self._began = self._since = time.monotonic()
+        self._due = FIRST_LINE
+        self._shown = False
+
+    def tell(self) -> None:
+        """Show the seconds where it is time to."""
+        now = time.monotonic()
+        silent = now - self._since
+        if silent < self._due:
+            return
+        what, seconds = visible(self._what), f": {now - self._began:.0f} s so far"
+        if self._terminal:
+            width = shutil.get_terminal_size().columns - 1 - len(seconds)
+            self._due, self._shown = silent + 1.0, True
+            self._write(f"\r{what[:width]}{seconds}\x1b[K")
+        else:
+            self._due = silent + max(1.0, silent)
+            self._write(f"{what}{seconds}\n")
+
+    def wipe(self) -> None:
+        """Make room for what is printed now, and count anew."""
+        self._since, self._due = time.monotonic(), FIRST_LINE
+        if self._shown:
+            self._shown = False
+            self._write("\r\x1b[K")
+
+    def _write(self, text: str) -> None:
+        stream = getattr(self._err, "_stream", self._err)
+        with contextlib.suppress(OSError):  # a terminal that has gone ends nothing
+            try:
+                descriptor = stream.fileno()
+            except io.UnsupportedOperation:  # a stream in memory
+                stream.write(text)
+            else:
+                os.write(descriptor, text.encode())

@@ -69,6 +69,7 @@ STATUS_DROPPED = "status: how cases ended, which is known only afterwards"
 OTHER_STATUS = "says how something ended, which is known only afterwards"
 SENTINELS = (-9999.0, -999.0, -99.0, 999.0, 9999.0, 99999.0)  # numbers that stand for no value
 ROWS_A_CLASS = 5  # on average, by which many texts are classes
+MOST_NAMED = 60  # columns of a use, in the summary; the file names all
 MANY_NAMES = 10  # groups of which some can be held out
 
 
@@ -134,7 +135,10 @@ class Suggestion:
         }  # fmt: skip
         for use, label in labels.items():
             if use in by_use:
-                lines.append(_wrapped(label, ", ".join(by_use[use])))
+                names = by_use[use]
+                more = len(names) - MOST_NAMED
+                shown = names[:MOST_NAMED] + [f"and {more} more"] * (more > 0)
+                lines.append(_wrapped(label, ", ".join(shown)))
         if self.areas:
             lines.append(_wrapped("areas", self.areas.counted()))
         if self.season:

@@ -9,6 +9,8 @@ import time
 import warnings
 from typing import Any, TextIO
 
+from gpmcflow.errors import visible
+
 log = logging.getLogger(__name__)
 _WIDTH = 24
 _SILENT = 2.0  # seconds: shorter work shows nothing
@@ -92,7 +94,8 @@ class Progress:
             return
         filled = _WIDTH * self._done // (self.total or 2 * self._done)
         bar = "#" * filled + "." * (_WIDTH - filled)
-        self._stream.write(f"\r{self.label} [{bar}] {self.text()}\x1b[K")
+        steer = getattr(self._stream, "steer", self._stream.write)  # of a command's standard error
+        steer(f"\r{visible(self.label)} [{bar}] {self.text()}\x1b[K")
         self._stream.flush()
 
 

@@ -208,10 +208,16 @@ class Context:
     """A checked config with its data sets, and what has been measured so far."""
 
     def __init__(
-        self, config: dict, folder: Path, home: Path | None = None, cores: int = 1
+        self,
+        config: dict,
+        folder: Path,
+        home: Path | None = None,
+        cores: int = 1,
+        started: bool = False,
     ) -> None:
         self.config, self.folder, self.cores = config, folder, cores
         self.home = home or Path()  #: where the workflow runs
+        self.started = started  #: whether one Python, which is counted elsewhere, runs all jobs
         self._made: dict[Any, Any] = {}
         self.notes: list[str] = []  #: lines to be told beside the forecast
         self.workers = 1  #: processes of the sampling job that is looked at
@@ -299,7 +305,11 @@ class Context:
     def single(self, seconds: float, array_bytes: int, disk: int = 0) -> Cost:
         """Cost of a job in one process."""
         start, process = startup()
-        return Cost(start + seconds, int(array_bytes) + process, int(disk) + SMALL)
+        return Cost(
+            (0.0 if self.started else start) + seconds,
+            int(array_bytes) + process,
+            int(disk) + SMALL,
+        )
 
 
 def cost_of_making(make: Callable[..., Any]) -> Callable[[Context, Any], Cost]:

@@ -18,6 +18,7 @@ from gpmcflow.execution.state_folder import write_manifest
 from gpmcflow.jobs.job_errors import STATE, LastError
 from gpmcflow.jobs.study import load
 from gpmcflow.storage.checksums import read_sha256, recorded_checksum
+from gpmcflow.storage.machine import machine_error
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -122,7 +123,10 @@ def workflow_job(snakemake: Any) -> Iterator[Job]:
         log.error(line)
         last.keep(error, line)
         raise SystemExit(EXIT_CODE if isinstance(error, UnavailableError) else 1) from None
-    except Exception:
+    except Exception as error:
+        if short := machine_error(error):
+            log.error(str(short))
+            raise SystemExit(1) from None
         to_file.handle(log.makeRecord(log.name, logging.ERROR, "", 0, "bug", (), sys.exc_info()))
         raise
     finally:

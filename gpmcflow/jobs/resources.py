@@ -25,6 +25,7 @@ MARGIN = 1.25  # of what is asked for a fit to what it holds
 GP_MATRICES, JOINT_MATRICES, LINEAR_MATRICES, BASIS_MATRICES, BASIS_SQUARES = 8, 12, 6, 8, 10
 BASIS_VECTORS = 30  # of n numbers, beside them
 MOST_FUNCTIONS = 400  # basis functions, where they are not counted
+MANY_CASES = 2000  # beyond which models of structure auto have them, as in `models.gp_model`
 # Measured with the jobs themselves; a test does so again.
 PER_STATE = 18  # arrays of n or d numbers for each state that is moved: at most 16
 PER_FACTORED_STATE = 56  # the same of RMHMC, beside its n x n factor: 52
@@ -145,11 +146,14 @@ def analysis_memory_mb(
 ) -> int:
     """Return the MB that a job of an analysis asks for, as `memory_mb`: each process has its own matrices.
 
-    ``structure`` is that of its model; with "basis" the matrices are those of the most functions. The
-    job fits more rows than the learning ones: these are the share ``learning`` of its rows.
+    ``structure`` is that of its model; with "basis" the matrices are those of the most functions, and so they
+    are with "auto" for more than `MANY_CASES` rows, but not fewer than the dense ones of so many. The job
+    fits more rows than the learning ones: these are the share ``learning`` of its rows.
     """
     n = math.ceil(problem_sizes(data, "learning/X")[0] / learning)
     numbers = model_numbers(n, MOST_FUNCTIONS if structure == "basis" else None)
+    if structure == "auto" and n > MANY_CASES:
+        numbers = max(model_numbers(n, MOST_FUNCTIONS), model_numbers(MANY_CASES))
     return _megabytes(config, MARGIN * numbers * processes, processes)
 
 

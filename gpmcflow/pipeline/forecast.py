@@ -16,6 +16,7 @@ from gpmcflow.jobs.costs import Context, Cost, share_of_core, startup
 from gpmcflow.jobs.problems import limit_bytes
 from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.monitor.status import aligned, clock
+from gpmcflow.pipeline import in_process
 from gpmcflow.pipeline.plan import planned_jobs
 from gpmcflow.pipeline.studies import studies_of
 from gpmcflow.storage.atomic import write_error
@@ -23,6 +24,7 @@ from gpmcflow.storage.atomic import write_error
 __all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
 
 BUSY = 0.7  # share of a core below which the time now is told, too
+LONG = 600.0  # seconds above which the slowest model is named
 TABLE_SECONDS, TABLE_BYTES = 2.0, 1_000_000  # of a table or a figure, beside the start of Python
 
 
@@ -68,6 +70,23 @@ class Forecast:
         return f"about {_spoken(self.seconds)} on {cores}{now}, {human_bytes(self.memory)}"
 
     @property
+    def slowest(self) -> list[str]:
+        """Of what takes long: the model with the most seconds, and what the others take; else nothing."""
+        seconds: dict[str, float] = {}
+        for job in self.jobs:
+            name = job.job.wildcards.get("model")
+            if name is not None and job.cost is not None:
+                seconds[name] = seconds.get(name, 0.0) + job.cost.seconds
+        if self.seconds < LONG or len(seconds) < 2:
+            return []
+        longest = max(seconds, key=lambda name: seconds[name])
+        rest = sum(seconds.values()) - seconds[longest]
+        return [
+            f"of the models {longest} takes most, {_spoken(seconds[longest])}, the others "
+            f"{_spoken(rest)} together: delete those under models that are not worth it"
+        ]
+
+    @property
     def unknown(self) -> list[JobForecast]:
         """Jobs whose data set is not here."""
         return [job for job in self.jobs if job.cost is None]
@@ -88,13 +107,14 @@ def forecast(config: dict, *, cores: int = 1, folder: str | Path = ".") -> Forec
     except OSError as error:
         raise write_error(folder, error) from None
     with measured as place:
-        context = Context(config, Path(place), Path(folder), cores)
+        started = in_process.takes(config)
+        context = Context(config, Path(place), Path(folder), cores, started)
         jobs = _measured(context, planned_jobs(config))
     limit = limit_bytes(config["memory_limit_gb"]) or default_memory_limit()
     return Forecast(
         jobs,
         cores,
-        _makespan(jobs, cores),
+        _makespan(jobs, cores) + started * startup()[0],
         share_of_core(min(cores, os.cpu_count() or cores)),
         _peak_memory(jobs, cores),
         limit,
@@ -143,7 +163,7 @@ def _job(
 ) -> JobForecast:
     if cost is None:
         seconds, memory = startup()
-        own = Cost(seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES)
+        own = Cost((not context.started) * seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES)
         return JobForecast(job, own, 1, minor=True)
     cores = job.stage.ask.threads(context.config, job)
     if job.problem in context.config["problems"] and context.dataset(job.problem) is None:

@@ -29,6 +29,7 @@ from gpmcflow.errors import GpmcflowError
 from gpmcflow.jobs.study import PlannedJob, listed
 from gpmcflow.pipeline.plan import Plan, outputs_of
 from gpmcflow.storage.atomic import atomic_path
+from gpmcflow.storage.machine import machine_error
 
 RECORD_FORMAT = 6  # of Snakemake's notes, as they are written here
 _LONGEST_NAME = 254  # of a file of such a note
@@ -49,6 +50,17 @@ class Failure(NamedTuple):
 
     job: PlannedJob
     ended: Ended
+
+
+def takes(config: Mapping[str, Any]) -> bool:
+    """Whether the jobs of a config are run here, if no options of Snakemake are given."""
+    return is_quick(config) and usable()
+
+
+def is_quick(config: Mapping[str, Any]) -> bool:
+    """Whether all that a config runs are quick analyses."""
+    analyses = config["analyses"].values()
+    return bool(analyses) and not config["studies"] and all(own["quick"] for own in analyses)
 
 
 def usable() -> bool:
@@ -259,11 +271,14 @@ def _called(plan: Plan, job: PlannedJob) -> Ended:
     ) as error:  # while a note beside a job is written: the job reports its own errors
         code = 1
         text.write(f"ERROR: {error}\n")
-    except Exception:
+    except Exception as error:
         import traceback
 
         code = 1
-        traceback.print_exc(file=text)
+        if short := machine_error(error):
+            text.write(f"ERROR: {short}\n")
+        else:
+            traceback.print_exc(file=text)
     return Ended(code, text.getvalue(), time.monotonic() - began)
 
 

@@ -6,10 +6,13 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
+
 from gpmcflow.analysis.study import RESERVED
 from gpmcflow.data.suggestions import suggest
 from gpmcflow.errors import InputError
 from gpmcflow.storage import write_text
+from gpmcflow.storage.input_files import MOST_BYTES
 
 
 def new(
@@ -32,8 +35,17 @@ def new(
     config = Path(f"{name}.yaml")
     if config.exists() and not force:
         raise InputError(f"{config}: is there already; look at it, or overwrite it with --force")
-    suggestion = suggest(csv, target, positive=positive, area_map=area_map, neighbours=neighbours)
-    write_text(suggestion.text(name, csv=os.path.relpath(csv)), config)
+    with np.errstate(over="ignore", invalid="ignore"):  # a cell of 1e308 is told in words
+        suggestion = suggest(
+            csv, target, positive=positive, area_map=area_map, neighbours=neighbours
+        )
+    text = suggestion.text(name, csv=os.path.relpath(csv))
+    if len(text) > MOST_BYTES:
+        raise InputError(
+            f"{csv}: its columns make a config of {len(text):,} characters; allowed: {MOST_BYTES:,}; keep a "
+            "few thousand columns at most"
+        )
+    write_text(text, config)
     return [
         *suggestion.summary().splitlines(),
         f"Wrote {config}. Read it, then: gpmcflow check {config}",

@@ -59,7 +59,7 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
     if config["analyses"]:
         cost = forecast(config, cores=cores, folder=folder)
         require_fit(cost)
-        lines += [f"{path}: no problems; {cost.in_words}", *cost.notes]
+        lines += [f"{path}: no problems; {cost.in_words}", *cost.notes, *cost.slowest]
         if all(settings["quick"] for settings in config["analyses"].values()):
             lines.append(f"next: gpmcflow run {path}{' --quick' * quick}")
         else:
@@ -134,8 +134,8 @@ def run(
     exit code 1.
     """
     checked, config = checked_with_files(path, quick=quick), Path(path).resolve()
-    here = not options and _is_quick(checked) and in_process.usable()
-    if checked["analyses"] and not _is_quick(checked):
+    here = not options and in_process.takes(checked)
+    if checked["analyses"] and not in_process.is_quick(checked):
         from gpmcflow.pipeline.forecast import forecast, require_fit
 
         cost = forecast(checked, cores=cores or os.cpu_count() or 1, folder=config.parent)
@@ -169,12 +169,6 @@ def run(
             report = config.parent / "results" / name / "report.html"
             print(f"report: {os.path.relpath(report)}")
     return code if code >= 0 else 128 - code
-
-
-def _is_quick(config: Mapping) -> bool:
-    """Whether all that a config runs are quick analyses."""
-    analyses = config["analyses"].values()
-    return bool(analyses) and not config["studies"] and all(own["quick"] for own in analyses)
 
 
 def _in_process(checked: dict, config: Path, cores: int) -> tuple[int, list]:

@@ -57,6 +57,15 @@ def test_dates_of_three_years_are_offered_a_season(tmp_path, n, season):
     assert {"smooth", "rough", "plain"} <= set(loaded["models"])
 
 
+def test_a_summary_names_sixty_columns_and_counts_the_rest(tmp_path):
+    names = [f"x{k}" for k in range(63)]
+    rows = [",".join(f"{x:.3f}" for x in row) for row in np.random.default_rng(2).random((90, 64))]
+    found = suggest(write(tmp_path, ",".join([*names, "y"]), rows), "y")
+    (numbers,) = (part for part in found.summary().split("\n  numbers")[1:])
+    assert " ".join(numbers.split()).startswith(", ".join([*names[:60], "and 3 more"]))
+    assert "x62" in found.text("own")
+
+
 def test_summary(patients):
     assert suggest(patients, "readmitted").summary() == (
         "patients.csv: 60 rows, 7 columns\n"

@@ -97,6 +97,26 @@ def _read_new_rows(content: bytes, folder: Path) -> None:
     encode_new(valid.encoding(), folder / "new.csv")
 
 
+def _read_areas(value: tuple[str, Any], folder: Path) -> None:
+    name, content = value
+    if not isinstance(content, bytes):
+        content = json.dumps(content, default=str).encode()
+    files = {"towns.csv": valid.AREAS, "map.geojson": json.dumps(valid.MAP)}
+    files |= {"pairs.csv": valid.NEIGHBOURS, "tree.csv": valid.CORRELATION}
+    for each, whole in files.items():
+        (folder / each).write_text(whole)
+    (folder / name).write_bytes(content)
+    settings = {"csv": "towns.csv", "target": "cases", "groups": ["town"]}
+    if name == "map.geojson":
+        os.chdir(folder)
+        new("towns.csv", "cases", area_map=name, force=True)
+        settings["map"] = name
+    else:
+        key = "graphs" if name == "pairs.csv" else "correlations"
+        settings[key] = {"own": name}
+    prepare_table(settings, folder)
+
+
 def _read_covariance(value: tuple[str, Any], folder: Path) -> None:
     text, priors = value
     repr(parse_covariance(text, priors))
@@ -262,6 +282,16 @@ def _files(draw, files: dict[str, bytes]) -> tuple[str, Any]:
     return name, draw(changed)
 
 
+def _areas() -> st.SearchStrategy:
+    tables = {"pairs.csv": valid.NEIGHBOURS, "tree.csv": valid.CORRELATION}
+    changed = [
+        st.tuples(st.just(name), changed_bytes([text.encode()])) for name, text in tables.items()
+    ]
+    whole = json.dumps(valid.MAP).encode()
+    maps = changed_bytes([whole]) | changed_values([valid.MAP])
+    return st.one_of(*changed, st.tuples(st.just("map.geojson"), maps))
+
+
 @st.composite
 def _parts(draw) -> tuple[str, int, Any]:
     """A study, the number of one of its kept rows, and that row, changed as bytes or as values."""
@@ -324,6 +354,7 @@ def readers() -> dict[str, Reader]:
         "own table, as stated": Reader(_stated(), _read_table_as_stated),
         "table of a study": Reader(changed_bytes([valid.TABLES[2].encode()]), _read_study_table),
         "new rows": Reader(changed_bytes([valid.NEW_ROWS.encode()]), _read_new_rows),
+        "maps, neighbours, correlations": Reader(_areas(), _read_areas),
         "covariance text": Reader(_covariances(), _read_covariance),
         "results (NetCDF)": Reader(changed_bytes([valid.results_file()]), _read_results),
         "results (structure)": Reader(_structures(), _read_structure),

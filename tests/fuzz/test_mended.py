@@ -170,6 +170,16 @@ def test_a_table_of_an_analysis_with_a_word_among_its_numbers(tmp_path):
         assert "a table: damaged" in refusal(make, tmp_path, info, kind=StorageError)
 
 
+def test_a_table_of_an_analysis_with_its_header_twice(tmp_path):
+    info, tables = MADE["machine"]()
+    for name, frame in tables.items():
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    path = tmp_path / "rug.csv"
+    header, rest = path.read_text().split("\n", 1)
+    path.write_text(f"{header}\n{header}\n{rest}")
+    assert "damaged" in refusal(build_page, tmp_path, info, kind=StorageError)
+
+
 @pytest.mark.parametrize(
     "change",
     [{"n_chains": 10**18}, {"length": 10**18, "segment_length": 1}, {"pid": 10**400}, {"host": [1]},

@@ -62,6 +62,24 @@ COVARIANCES = (
     "periodic(x, period=shared('p', prior('gamma', on='natural', a=2.0)), length_scale=1e-2)",
     "rational_quadratic(0, -1, alpha=prior('norm', loc=0.0, scale=1.0)) + constant(signal_sd=1)",
 )
+AREAS = "town,cases\n" + "".join(f"{name},{k % 5}\n" for k, name in enumerate("abcd" * 6))
+MAP = {
+    "type": "FeatureCollection",
+    "features": [
+        {
+            "type": "Feature",
+            "id": k,
+            "properties": {"town": name, "people": 10.5 * k},
+            "geometry": {
+                "type": "Polygon",
+                "coordinates": [[[k, 0], [k + 1, 0], [k + 1, 1.5], [k, 1.5], [k, 0]]],
+            },
+        }
+        for k, name in enumerate("abcd")
+    ],
+}
+NEIGHBOURS = "town,beside\na,b\nb,c\nc,d\n"
+CORRELATION = "town,a,b,c,d\na,1,.5,0,0\nb,.5,1,.5,0\nc,0,.5,1,.5\nd,0,0,.5,1\n"
 _WIDE = {"distribution": "loguniform", "parameters": {"a": 0.1, "b": 10.0}, "scale": "natural"}
 PRIORS = {"wide": _WIDE}
 

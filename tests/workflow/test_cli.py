@@ -1,8 +1,13 @@
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
+import pty
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +16,7 @@ import xarray as xr
 
 from gpmcflow.cli import commands, main, streams
 from gpmcflow.data import CATALOGUE
+from gpmcflow.pipeline import new as first_look
 from gpmcflow.storage import standard_attributes, write_results
 from gpmcflow.storage.input_files import load_yaml
 
@@ -121,19 +127,115 @@ def test_standard_streams_that_cannot_be_used_are_one_line(redirection, message)
     assert done.returncode == (1 if ">/" in redirection or redirection == ">&-" else 0)
 
 
+@pytest.mark.parametrize("megabytes", [150, 400])
+def test_too_little_address_space_is_one_line(tmp_path, megabytes):
+    """The smaller limit has no room for libraries, the larger one none for the table."""
+    (tmp_path / "t.csv").write_text("a,y\n" + "".join(f"{k},{k % 97}\n" for k in range(300_000)))
+    program = "import resource, sys; from gpmcflow.cli import main; " + (
+        f"resource.setrlimit(resource.RLIMIT_AS, 2 * [{megabytes} * 2**20]); sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, "new", "t.csv", "--target", "y"],
+        cwd=tmp_path, capture_output=True, text=True,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("gpmcflow: this process was given no more memory (")
+
+
 def test_a_command_that_takes_long_says_what_it_is_at(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(streams, "FIRST_LINE", 0.05)
+    monkeypatch.setattr(streams, "FIRST_LINE", 0.3)
+    monkeypatch.setattr(streams, "TICK", 0.01)
     (tmp_path / "mine.csv").write_text("a,y\n" * 50_000)
 
     def new(options) -> None:
-        time.sleep(0.2)
+        time.sleep(0.6)
         print("found")
-        time.sleep(1.2)
+        time.sleep(0.6)
 
     monkeypatch.setattr(commands, "new", new)
     assert main(["new", str(tmp_path / "mine.csv"), "--target", "y"]) == 0
     captured = capsys.readouterr()
     assert captured.out == "found\n"
-    assert captured.err == (
-        f"gpmcflow new: at work on {tmp_path / 'mine.csv'} (0.2 MB): 0 s so far\n"
-    )
+    line = f"gpmcflow new: at work on {tmp_path / 'mine.csv'} (0.2 MB): "
+    assert captured.err == f"{line}0 s so far\n{line}1 s so far\n"
+
+
+def test_cells_beyond_all_squares_are_told_and_warn_of_nothing(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{k},{(k + 1) * 1e306 * (-1) ** k}\n" for k in range(30))
+    Path("t.csv").write_text("x,y\n" + rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        main(["new", "t.csv", "--target", "y"])
+    assert "beyond 1e+150" in "".join(capsys.readouterr())
+
+
+def test_more_columns_than_a_config_can_name_are_refused_by_new(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(first_look, "MOST_BYTES", 500)
+    rows = "".join(f"{k % 7},{k % 3},{0.5 * k}\n" for k in range(30))
+    Path("t.csv").write_text("a,b,y\n" + rows)
+    assert main(["new", "t.csv", "--target", "y"]) == 1
+    assert "allowed: 500; keep a few thousand columns" in capsys.readouterr().err
+    assert not Path("t.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "told"),
+    [(errno.ENOSPC, "the disk is full"), (errno.EROFS, "cannot be written")],
+)
+def test_a_disk_that_takes_no_folder_is_one_line(capsys, monkeypatch, number, told):
+    def run(options) -> None:
+        raise OSError(number, os.strerror(number), "/data/.snakemake")
+
+    monkeypatch.setattr(commands, "run", run)
+    assert main(["run", "mine.yaml"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("gpmcflow: /data/.snakemake: cannot be written: ")
+    assert told in error
+    assert error.count("\n") == 1
+
+
+# A command of two words and a bar, on a terminal that it has from `pty.spawn`.
+ON_A_TERMINAL = """
+import time
+from gpmcflow.cli import main, commands, streams
+from gpmcflow.execution import progress
+streams.FIRST_LINE = streams.TICK = 0.1
+progress._SILENT = 0.0
+def check(options):
+    time.sleep(1.3)
+    bar = progress.Progress("forecast", 1)
+    bar.update()
+    bar.close()
+    print("ok")
+commands.check = check
+main(["check", "a\x1b.yaml"])
+"""
+
+
+def test_a_terminal_counts_the_seconds_in_one_line_and_shows_a_bar():
+    written = []
+
+    def read(descriptor: int) -> bytes:
+        written.append(os.read(descriptor, 1024))
+        return written[-1]
+
+    master, own = pty.openpty()
+    done = subprocess.Popen([sys.executable, "-c", ON_A_TERMINAL], stdout=own, stderr=own)
+    os.close(own)
+    with contextlib.suppress(OSError):  # as the terminal's last user has gone
+        while read(master):
+            pass
+    assert done.wait() == 0
+    text = b"".join(written).decode()
+    first, second, *rest = text.split("\r")[1:]
+    assert first.startswith("gpmcflow check: reading the data of a\\x1b.yaml")
+    assert first.endswith(": 0 s so far\x1b[K")
+    assert second.endswith(": 1 s so far\x1b[K")
+    assert rest[0] == "\x1b[K"  # wiped
+    assert rest[1].startswith("forecast [########################] 1/1 segments")
+    assert rest[1].endswith("\x1b[K")
+    assert rest[-2:] == ["\nok", "\n"]

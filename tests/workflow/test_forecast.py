@@ -275,6 +275,19 @@ def sized(**changed) -> Forecast:
     return Forecast(**(fields | changed))
 
 
+def test_the_slowest_model_of_a_long_run_is_named():
+    def fits(**seconds: float) -> list[JobForecast]:
+        made = [planned(f"{name}.nc", s) for name, s in seconds.items()]
+        for job, name in zip(made, seconds, strict=True):
+            job.job.wildcards["model"] = name
+        return made
+
+    (line,) = sized(jobs=fits(lines=60.0, relevance=6000.0), seconds=6060.0).slowest
+    assert line.startswith("of the models relevance takes most, 1.7 h, the others 60 s together")
+    assert sized(jobs=fits(lines=60.0, relevance=300.0), seconds=360.0).slowest == []
+    assert sized(jobs=fits(relevance=6000.0), seconds=6000.0).slowest == []
+
+
 def test_what_cannot_fit_is_refused_with_the_numbers(monkeypatch):
     require_fit(sized())
     with pytest.raises(ResourceError, match=r"results/a.nc: needs 1\.0 GB, over the limit of 0\.5"):

@@ -23,6 +23,7 @@ from gpmcflow.jobs.resources import (
     run_numbers,
     small,
 )
+from gpmcflow.models.gp_model import MANY_CASES
 from gpmcflow.pipeline.config import check_config
 from gpmcflow.storage import standard_attributes, write_results
 
@@ -143,11 +144,16 @@ def test_memory_of_an_analysis_grows_with_processes_and_follows_the_structure(co
     with h5py.File(path, "w") as file:
         file.create_dataset("learning/X", shape=(n, 7), dtype="f8")
     for processes in (1, 4):
-        asked = analysis_memory_mb(config, path, processes) * 1e6
+        asked = analysis_memory_mb(config, path, processes, "dense") * 1e6
         assert asked >= processes * (1.25 * 8 * model_numbers(n) + 270e6)
     basis = analysis_memory_mb(config, path, 1, "basis") * 1e6
     assert basis >= 8 * model_numbers(n, 400) + 270e6
-    assert (basis < analysis_memory_mb(config, path, 1) * 1e6) == (n > 1000)
+    dense, auto = (
+        analysis_memory_mb(config, path, 1, structure) * 1e6 for structure in ("dense", "auto")
+    )
+    assert (basis < dense) == (n > 1000)
+    most = max(basis, 1.25 * 8 * model_numbers(MANY_CASES) + 1200e6)
+    assert auto == (pytest.approx(most, abs=1e6) if n > MANY_CASES else dense)
     limited = {**config, "memory_limit_gb": 0.5}
     assert analysis_memory_mb(limited, path, 1) <= 500 + 1200
 

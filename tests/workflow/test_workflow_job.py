@@ -76,6 +76,15 @@ def test_our_error_keeps_its_traceback(snakemake):
     assert "Traceback" in Path(snakemake.log[0]).read_text()
 
 
+def test_want_of_memory_is_one_line_with_a_remedy(snakemake, capsys):
+    with pytest.raises(SystemExit) as raised, workflow_job(snakemake):
+        np.empty(2**56)
+    assert raised.value.code == 1
+    error = capsys.readouterr().err
+    assert "given no more memory (Unable to allocate 512. PiB" in error
+    assert "Traceback" not in Path(snakemake.log[0]).read_text()
+
+
 def test_what_is_not_to_be_had_now_is_worth_a_retry(snakemake, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(module, "PATIENCE", 0.2)
     how = Execution(segment_length=5, state_dir=tmp_path / "state")

@@ -18,6 +18,7 @@ from gpmcflow.data.own_settings import TableSettings, read_settings
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.evidence.two_ends import LEAST_DRAWS
 from gpmcflow.jobs.costs import Context
+from gpmcflow.pipeline import in_process
 from gpmcflow.pipeline.config import check_config, config_problems
 from gpmcflow.pipeline.forecast import forecast
 from gpmcflow.pipeline.new import new
@@ -320,6 +321,20 @@ def test_every_job_has_a_cost(folder, table, kind):
     many = costs(1, draws=200_000)
     assert many["analysis_draw", "a"].seconds > 2 * one["analysis_draw", "a"].seconds
     assert many["analysis_draw", "a"].disk > 500 * one["analysis_draw", "a"].disk / 2
+
+
+def test_a_quick_run_starts_python_once(folder, quick_measurements, monkeypatch):
+    config = check_config({**CONFIG, "quick": True}, path="mine.yaml")
+    start, _ = quick_measurements
+    alone = forecast(config, folder=folder)
+    of_jobs = sum(each.cost.seconds for each in alone.jobs)
+    assert alone.seconds == pytest.approx(start + of_jobs)
+    monkeypatch.setattr(
+        in_process, "usable", lambda: False
+    )  # then each job is a Python of Snakemake's
+    apart = forecast(config, folder=folder)
+    more = apart.seconds - alone.seconds
+    assert more == pytest.approx(start * (len(apart.jobs) - 1), abs=0.5 * start)
 
 
 def test_check_prints_a_forecast_or_all_problems(folder, capsys):
