@@ -281,8 +281,8 @@ BAD = {
         {"structure": "kronecker"}, {}, None, "toy.structure: Kronecker grid: 1 columns; allowed: 2",
     ),
     "no grid": (
-        {"structure": "kronecker"}, {}, lambda d: grid().isel(case=slice(11)),
-        "toy.structure: Kronecker grid: 11 cases at 4 x 3 distinct coordinates are no grid",
+        {"structure": "kronecker"}, {}, lambda d: grid(5, 5).isel(case=slice(0, 25, 6)),
+        "toy.structure: Kronecker grid: 5 cases at 5 x 5 distinct coordinates are no grid",
     ),
     "no product on a grid": (
         {"structure": "kronecker", "covariance": "matern32()"}, {}, lambda d: grid(),
