@@ -166,14 +166,14 @@ def test_equal_scores_are_not_resolved_even_without_an_error():
 @pytest.mark.parametrize(
     ("log_odds", "error", "text"),
     [
-        (8.0, 0.1, f"e<sup>8</sup> = 3000{S}to{S}1"),
-        (-8.0, 0.1, f"e<sup>8</sup> = 3000{S}to{S}1 the other way"),
+        (8.0, 0.1, f"3000{S}to{S}1"),
+        (-8.0, 0.1, f"3000{S}to{S}1 the other way"),
         (1.09, 0.1, f"hardly: 3{S}to{S}1"),
         (1.2, 0.1, f"3.3{S}to{S}1"),
         (2.99, 0.1, f"20{S}to{S}1"),
-        (3.0, 0.1, f"e<sup>3</sup> = 20{S}to{S}1"),
-        (12.0, 0.1, f"e<sup>12</sup> = 160{S}000{S}to{S}1"),
-        (5.0, 0.1, f"e<sup>5</sup> = 150{S}to{S}1"),  # as the page's list of terms has it
+        (3.0, 0.1, f"20{S}to{S}1"),
+        (12.0, 0.1, f"200{S}000{S}to{S}1"),
+        (4.3, 0.1, f"70{S}to{S}1"),
         (12.01, 0.1, f"e<sup>12</sup>{S}to{S}1"),
         (19.9, 0.1, f"e<sup>20</sup>{S}to{S}1"),
         (20.0, 0.1, "beyond doubt, e<sup>20</sup>"),
@@ -187,9 +187,8 @@ def test_odds(log_odds, error, text):
 
 
 def test_odds_in_a_sentence():
-    assert str(words.odds_phrase(8.02, 0.1)) == (
-        f"about e<sup>8</sup>{S}to{S}1, that is 3000{S}to{S}1"
-    )
+    assert str(words.odds_phrase(8.02, 0.1)) == f"about 3000{S}to{S}1"
+    assert str(words.odds_phrase(15.0, 0.1)) == f"about e<sup>15</sup>{S}to{S}1"
     assert str(words.odds_phrase(-25, 0.1)) == f"e<sup>25</sup>{S}to{S}1, beyond doubt"
     assert str(words.odds_phrase(1.0, 0.1)) == f"only about 2.7{S}to{S}1"
 

@@ -230,8 +230,8 @@ def _words_list() -> Markup:
     lines = [Markup("<dt>{}</dt><dd>{}</dd>").format(term, text) for term, text in _WORDS.items()]
     lines.append(
         Markup(
-            "<dt>e<sup>8</sup> to 1</dt><dd>Odds. e<sup>3</sup> is about 20 to 1, e<sup>5</sup> 150 to 1, "
-            "e<sup>8</sup> 3000 to 1.</dd>"
+            "<dt>e<sup>15</sup> to 1</dt><dd>Odds above 200\u00a0000 to 1. e<sup>15</sup> to 1 is about 3 "
+            "million to 1, e<sup>20</sup> to 1 500 million to 1.</dd>"
         )
     )
     return Markup("<dl>{}</dl>").format(html.join(*lines))

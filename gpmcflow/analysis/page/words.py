@@ -249,23 +249,25 @@ def odds(log_odds: float, error: float) -> Markup:
         return Markup("not resolved")
     if size >= BEYOND_DOUBT:
         return Markup("beyond doubt, {}{}").format(power(size), other)
-    if size < STRONG:
-        hardly = "hardly: " * bool(size < HARDLY)
-        return Markup(f"{hardly}{two_digits(math.exp(size))}{_TO_ONE}{other}")
-    equal = f" = {two_digits(math.exp(round(size)))}" if size <= LAST_DECIMAL else ""
-    return Markup("{}{}{}{}").format(power(size), equal, _TO_ONE, other)
+    hardly = "hardly: " * bool(size < HARDLY)
+    return Markup("{}{}{}{}").format(hardly, _factor(size), _TO_ONE, other)
 
 
 def odds_phrase(log_odds: float, error: float) -> Markup:
-    """Size of the odds in a sentence: ``about e^8 to 1, that is 3000 to 1``."""
+    """Size of the odds in a sentence: ``about 3000 to 1``."""
     size = abs(log_odds)
     if size >= BEYOND_DOUBT:
         return Markup("{}{}, beyond doubt").format(power(size), _TO_ONE)
-    if size < STRONG:
-        only = "only " * bool(size < HARDLY)
-        return Markup(f"{only}about {two_digits(math.exp(size))}{_TO_ONE}")
-    that = f", that is {two_digits(math.exp(round(size)))}{_TO_ONE}" * bool(size <= LAST_DECIMAL)
-    return Markup("about {}{}{}").format(power(size), _TO_ONE, that)
+    only = "only " * bool(size < HARDLY)
+    return Markup("{}about {}{}").format(only, _factor(size), _TO_ONE)
+
+
+def _factor(size: float) -> Markup:
+    """exp(size): two digits of odds up to 20, one of larger ones, a power of e above e^12."""
+    if size > LAST_DECIMAL:
+        return power(size)
+    factor = math.exp(size)
+    return Markup(two_digits(factor) if size < STRONG else number(float(f"{factor:.0e}"), 1))
 
 
 def times_phrase(log_factor: float, than: Markup | str) -> Markup:
