@@ -32,10 +32,8 @@ from gpmcflow.models.regression_density import NormalDensity
 
 ROWS = Path(__file__).with_name("modes.csv")
 LONG_RUN = 200_000
-FAR, LOWEST = (
-    5.5,
-    25.0,
-)  # of a grid, in prior sds; nats below the maximum of points that are left out
+# of a grid, in prior sds; nats below the maximum of points that are left out
+FAR, LOWEST = 5.5, 25.0
 COARSE, MOST_POINTS = 36, 3e5  # nodes of a coordinate; points of the finer grid
 WORD = ("part", "problem", "d", "n", "seed")
 

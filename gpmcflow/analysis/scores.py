@@ -32,10 +32,8 @@ COLUMNS = (
     "settings_effective", "settings_k", "ep_error", "seconds",
 )  # fmt: skip
 # Parameters of one response for all.
-OF_A_CONSTANT = {
-    *("mean", "noise_sd", "scale", "df", "size", "shape", "gap", "precision"),
-    "probability",
-}
+# parameters of one response for all
+OF_A_CONSTANT = set("mean noise_sd scale df size shape gap precision probability".split())
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
 

@@ -201,10 +201,8 @@ def describe(
     groups |= dict(pairs.groups(data)) if pairs else {}
     for own, sweep in zip(grades, places.swept, strict=True):
         if own:
-            mean, coords = (
-                (("grade", "value"), np.mean(own, axis=0)),
-                {"grade": list(data.target.levels)},
-            )
+            mean = ("grade", "value"), np.mean(own, axis=0)
+            coords = {"grade": list(data.target.levels)}
             groups[f"grades/{sweep.key}"] = xr.Dataset({"probability": mean}, coords)
     for own, sweep in zip(longer, places.swept, strict=True):
         if own:

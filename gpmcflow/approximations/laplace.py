@@ -14,13 +14,11 @@ from gpmcflow.models.tempered import TemperedPath
 from gpmcflow.models.weight_model import WeightModel
 
 MAX_ITERATIONS = 100
-SHORTEST = (
-    1e-16  # share of a step: from a rate of 1 to counts of 1e12, a tenth of the way is too far
-)
+# share of a step: from a rate of 1 to counts of 1e12, a tenth of the way is too far
+SHORTEST = 1e-16
 TOLERANCE = 1e-10
-ROUNDING = (
-    1e-5  # largest ascent, in nats, that may be left where precise sites let it fall no further
-)
+# largest ascent, in nats, that may be left where precise sites let it fall no further
+ROUNDING = 1e-5
 MIN_PRECISION = 1e-8  # of a site where the log likelihood is convex at the mode
 
 

@@ -39,9 +39,8 @@ STEP = 1e-3  # of the differences of gradients
 MOST_STEPS = 100  # of a climb
 STANDSTILL = 2e-9  # gain of a step over the value, at which a climb ends
 DEAR_STANDSTILL = 1e-6  # of a dear density: what its fits can tell
-NOWHERE = (
-    1e10  # stands for the negative log density where there is none: a line search needs a number
-)
+# stands for the negative log density where there is none: a line search needs a number
+NOWHERE = 1e10
 
 
 def suits(model: GPModel) -> bool:

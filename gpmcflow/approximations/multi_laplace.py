@@ -16,9 +16,8 @@ from gpmcflow.execution import pin_blas
 from gpmcflow.models.multi_gp_model import MultiGPModel
 
 log = logging.getLogger(__name__)
-MAX_ITERATIONS = (
-    500  # Fisher's scoring gains a fixed share of what is left, Newton's method far more
-)
+# Fisher's scoring gains a fixed share of what is left, Newton's method far more
+MAX_ITERATIONS = 500
 TOLERANCE = 1e-10  # nats that a step promises
 SHORTEST = 1e-10  # share of a step
 WIDEST = 3.0  # standard deviations of the hyperprior, within which the maximum is looked for

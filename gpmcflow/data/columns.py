@@ -169,9 +169,8 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_A-Za-z]+")
 INDEX_NAME = "index"  # what a first column without a name is called
 MOST_LEVELS = 20  # text with more different values is no category, unless the settings say so
 MOSTLY = 0.8  # a column with this share of numbers (dates) is one of numbers (dates)
-MANY_WORDS = (
-    3  # different words among numbers that are bad cells, where half of the cells are numbers
-)
+# different words among numbers that are bad cells, where half of the cells are numbers
+MANY_WORDS = 3
 ALMOST_ALL = 0.8  # text with so many different values among its cells is an id
 ID_WORDS = {
     "id", "ids", "uuid", "guid", "identifier", "pid", "sid", "uid", "subjid", "patid", "caseid", "idno",

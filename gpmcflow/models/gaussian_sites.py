@@ -17,9 +17,8 @@ from gpmcflow.models.linear_maps import pull_back, push_forward, solve
 from gpmcflow.models.weight_model import WeightModel
 from gpmcflow.models.weight_posterior import WeightPosterior
 
-LARGEST_GRADE = (
-    1e8  # of tau_i times the prior variance: above it, products of the factor lose the rest
-)
+# of tau_i times the prior variance: above it, products of the factor lose the rest
+LARGEST_GRADE = 1e8
 WEAKEST, STRONGEST = 1e-5, 1e4  # tau_i K_ii between which a site is as good as an observation
 LEAST_SHARE = 1e-4  # 1 - tau_i Var eta_i: below it, the difference has lost four digits
 

@@ -144,9 +144,8 @@ RESERVED = ("theta", "chain", "draw")  # names in the posterior of results, besi
 STRUCTURES = ("auto", "dense", "kronecker", "basis")
 
 
-FEWER = (
-    2  # times as many cells as have cases, beyond which chains of the dense covariance mix better
-)
+# times as many cells as have cases, beyond which chains of the dense covariance mix better
+FEWER = 2
 MANY_CASES = 2000  # beyond which dense matrices take too long, where basis functions do
 
 

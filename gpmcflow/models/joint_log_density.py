@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from gpmcflow.models.gp_model import GPModel
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
-_NO_SITE = (
-    1e-30  # a precision that no prior variance makes visible: coordinates are those of the prior
-)
+# a precision that no prior variance makes visible: coordinates are those of the prior
+_NO_SITE = 1e-30
 
 
 class JointLogDensity(LogDensity):

@@ -16,9 +16,8 @@ NAMES = [f"s{k}" for k in range(8)]
 SPLITS = np.array(
     [[0, 0, 0], [0, 0, 1], [0, 1, 0], [0, 1, 1], [1, 0, 0], [1, 0, 1], [1, 1, 0], [1, 1, 1]]
 )
-SHARED = (
-    np.cumprod(SPLITS[:, None] == SPLITS, axis=-1).sum(-1) / 3.0
-)  # branches of a tree in common
+# branches of a tree in common
+SHARED = np.cumprod(SPLITS[:, None] == SPLITS, axis=-1).sum(-1) / 3.0
 TREE = pd.DataFrame(SHARED, NAMES, NAMES)
 RNG = np.random.default_rng(3)
 FRAME = pd.DataFrame(
