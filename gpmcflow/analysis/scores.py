@@ -32,8 +32,9 @@ COLUMNS = (
     "settings_effective", "settings_k", "ep_error", "seconds",
 )  # fmt: skip
 # Parameters of one response for all.
-# parameters of one response for all
-OF_A_CONSTANT = set("mean noise_sd scale df size shape gap precision probability".split())
+OF_A_CONSTANT = (
+    "mean", "noise_sd", "scale", "df", "size", "shape", "gap", "precision", "probability",
+)  # fmt: skip
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
 
