@@ -219,12 +219,8 @@ def describe(
     if maps:
         level, sd = np.mean(levels, axis=0), np.concatenate(maps).std(0)
         ends = {"mean": level, "low": level - NORMAL_95 * sd, "high": level + NORMAL_95 * sd}
-        groups["map"] = xr.Dataset(
-            {
-                name: ("case", data.natural(effects.from_link(end, kind)))
-                for name, end in ends.items()
-            }
-        )
+        natural = {name: data.natural(effects.from_link(end, kind)) for name, end in ends.items()}
+        groups["map"] = xr.Dataset({name: ("case", end) for name, end in natural.items()})
     return xr.DataTree.from_dict(groups)
 
 
