@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,6 +13,7 @@ from sklearn.linear_model import LogisticRegression
 import gpmcflow as gp
 from gpmcflow.analysis.baselines import baselines
 from gpmcflow.analysis.grades import class_predictions
+from gpmcflow.analysis.page import build_page
 from gpmcflow.approximations.multi_laplace import multi_laplace
 from gpmcflow.approximations.multi_prediction import MultiConditional
 from gpmcflow.data.suggestions import suggest
@@ -136,6 +139,19 @@ def test_sentences_of_the_report(done):
     assert "predicted beech" in text
     assert "Each prediction is the most probable class" in text
     assert "Kind is less likely to be oak as height rises" in text
+
+
+def test_a_shared_page_has_the_same_answer_and_no_rows(done):
+    _, run, _ = done
+    info = json.loads((run.folder / "info.json").read_text(encoding="utf-8"))
+    page, shared = (
+        text_of(build_page(run.folder, {**info, "share": own})) for own in (False, True)
+    )
+    assert "Kind is less likely to be oak as height rises" in shared
+    assert "The 3 rows of new.csv. All:" in page
+    assert "3 rows of new.csv were predicted:" in shared
+    assert "beech | 78 %" in page
+    assert "beech | 78 %" not in shared
 
 
 def test_predictions_of_a_file(done, monkeypatch):
