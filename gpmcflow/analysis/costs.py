@@ -36,7 +36,7 @@ from gpmcflow.errors import InputError
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
 from gpmcflow.evidence.two_ends import PER_DRAW
 from gpmcflow.jobs.costs import Context, Cost, repeated, timed
-from gpmcflow.jobs.resources import model_numbers
+from gpmcflow.jobs.resources import model_numbers, tiled_numbers
 from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
@@ -211,8 +211,10 @@ def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
     return latent_predictor(model, theta, np.zeros((1, model.n_cases)))
 
 
-def _fitted(model: GPModel) -> int:
-    """Numbers alive at once in a fit: n x n matrices also on a grid, n x m with basis functions."""
+def _fitted(model: GPModel | MultiGPModel) -> int:
+    """Numbers alive at once in a fit: n x n matrices also on a grid; n x m of several functions' weights."""
+    if model.basis and isinstance(model, GPModel):
+        return tiled_numbers(model.n_cases, model.basis_design.arrow_numbers)
     return model_numbers(model.n_cases, model.n_latents if model.basis else None)
 
 

@@ -145,6 +145,13 @@ class BasisDesign:
         best = min(self._levels, key=cost, default=None)
         return best if best is not None and cost(best) < self.m**3 else None
 
+    @property
+    def arrow_numbers(self) -> int:
+        """Numbers of an `ArrowMatrix` of these functions: m^2 without levels, far fewer with many."""
+        L, k = (0, 1) if self._tips is None else self._tips.places.shape
+        r = len(self._rest)
+        return L * k * k + r * L * k + r * r
+
     def multiply(self, coefficients: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Phi b into ``out`` (n,), b (m,)."""
         np.dot(self._columns, coefficients[self._places], out=out)

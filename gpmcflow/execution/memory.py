@@ -11,16 +11,20 @@ _SHARE = 0.8
 _CGROUPS = Path("/sys/fs/cgroup")
 
 
-def require_memory(n_bytes: int, limit_bytes: int | None, what: str) -> None:
-    """Raise `ResourceError` when `what` needs `n_bytes` and the limit is lower.
+OF_CHAINS = "use fewer chains per block, or store_latents: false, or raise memory_limit_gb."
+
+
+def require_memory(
+    n_bytes: int, limit_bytes: int | None, what: str, remedy: str = OF_CHAINS
+) -> None:
+    """Raise `ResourceError` when `what` needs `n_bytes` and the limit is lower, with what to do.
 
     `limit_bytes=None` stands for `default_memory_limit()`.
     """
     limit = default_memory_limit() if limit_bytes is None else limit_bytes
     if n_bytes > limit:
         raise ResourceError(
-            f"{what}: needs {_gigabytes(n_bytes)}, over the limit of {_gigabytes(limit)}; "
-            "use fewer chains per block, or store_latents: false, or raise memory_limit_gb."
+            f"{what}: needs {_gigabytes(n_bytes)}, over the limit of {_gigabytes(limit)}; {remedy}"
         )
 
 

@@ -24,6 +24,9 @@ MARGIN = 1.25  # of what is asked for a fit to what it holds
 # model; n x m and m x m of m basis functions
 GP_MATRICES, JOINT_MATRICES, LINEAR_MATRICES, BASIS_MATRICES, BASIS_SQUARES = 8, 12, 6, 8, 10
 BASIS_VECTORS = 30  # of n numbers, beside them
+TILED_VECTORS = (
+    300  # of n numbers, where only tiles of the n x m are made: 200 measured with 10 columns
+)
 MOST_FUNCTIONS = 400  # basis functions, where they are not counted
 MANY_CASES = 2000  # beyond which models of structure auto have them, as in `models.gp_model`
 # Measured with the jobs themselves; a test does so again.
@@ -169,6 +172,11 @@ def model_numbers(n: int, functions: int | None = None) -> int:
     if functions is None:
         return JOINT_MATRICES * n * n
     return (BASIS_MATRICES * functions + BASIS_VECTORS) * n + BASIS_SQUARES * functions**2
+
+
+def tiled_numbers(n: int, matrix: int) -> int:
+    """The same with basis functions whose n x m is made in tiles, and ``matrix`` numbers of their m x m."""
+    return TILED_VECTORS * n + BASIS_SQUARES * matrix
 
 
 def fit_numbers(problem: Settings, n: int, p: int) -> int:

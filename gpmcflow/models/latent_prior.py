@@ -104,11 +104,12 @@ class LatentPrior(ModelCoordinates):
     def numbers_held(self) -> int:
         """Most numbers that a chain holds at a time: 10 n^2 dense, 100 n on a grid, 30 n + 10 m^2 of weights.
 
-        An estimate; draws that are kept, and fits that are not made with the structure, come on top.
+        Of weights with many levels m^2 is that of an `ArrowMatrix`. An estimate; draws that are kept, and
+        fits that are not made with the structure, come on top.
         """
         n = self.n_cases
         if self.basis:
-            return 30 * n + 10 * self.n_latents**2
+            return 30 * n + 10 * self.basis_design.arrow_numbers
         return 100 * max(n, self.n_sites) if self.kronecker else 10 * n**2
 
     @property

@@ -24,6 +24,9 @@ from gpmcflow.storage.atomic import write_error
 __all__ = ["Forecast", "JobForecast", "forecast", "forecast_table", "require_disk", "require_fit"]
 
 BUSY = 0.7  # share of a core below which the time now is told, too
+OF_ANALYSES = (
+    'give its models "structure: basis", leave columns or rows out, or raise memory_limit_gb'
+)
 LONG = 600.0  # seconds above which the slowest model is named
 TABLE_SECONDS, TABLE_BYTES = 2.0, 1_000_000  # of a table or a figure, beside the start of Python
 
@@ -128,8 +131,9 @@ def forecast(config: dict, *, cores: int = 1, folder: str | Path = ".") -> Forec
 def require_fit(needs: Forecast) -> None:
     """Raise `ResourceError`, with the numbers, if a job cannot fit into memory or all into the disk."""
     largest = max((job for job in needs.jobs if job.cost), key=lambda job: job.cost.memory)
+    remedy = {"remedy": OF_ANALYSES} if largest.job.rule.startswith("analysis_") else {}
     try:
-        require_memory(largest.cost.memory, needs.memory_limit, largest.job.output)
+        require_memory(largest.cost.memory, needs.memory_limit, largest.job.output, **remedy)
     except ResourceError as error:
         raise ResourceError("; ".join([str(error), *needs.notes[:1]])) from None
     if needs.memory > needs.memory_limit:

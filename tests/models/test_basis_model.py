@@ -18,7 +18,7 @@ from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.approximations.laplace import laplace
 from gpmcflow.covariances.basis_design import BasisDesign
 from gpmcflow.covariances.basis_functions import BasisFunctions
-from gpmcflow.covariances.leaves import Group, Linear, Matern52, SquaredExponential
+from gpmcflow.covariances.leaves import Constant, Group, Linear, Matern52, SquaredExponential
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods import Gaussian, Logistic, Poisson, Probit, StudentT
 from gpmcflow.models.description import data_of, describe, model_of
@@ -288,3 +288,13 @@ def test_numbers_held_follow_the_structure():
     assert held["dense"] == 10 * 1200**2
     assert held["kronecker"] == 100 * 1200
     assert 30 * 1200 < held["basis"] < 30 * 1200 + 10 * 400**2
+
+
+def test_numbers_held_of_many_levels_are_no_square_of_them():
+    """A block for each of 5,000 levels beside 2 other weights; the square would be 2 GB."""
+    X = np.column_stack([np.arange(10_000.0) % 5000, np.linspace(-1.0, 1.0, 10_000)])
+    covariance = Group(1.0, columns=[0]) + Linear(1.0, columns=[1]) + Constant(2.0)
+    model = GPModel(X, np.ones(len(X)), covariance, Poisson(), structure="basis")
+    matrix = model.basis_design.gram(np.ones(len(X)))
+    assert model.basis_design.arrow_numbers == matrix.D.size + matrix.E.size + matrix.F.size
+    assert model.numbers_held < 8e5

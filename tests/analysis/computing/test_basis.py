@@ -187,7 +187,9 @@ def test_a_large_dense_model_is_timed_in_part_and_told_of_basis_functions(
     )
     assert lines[2].startswith("next: ")
     limited = check_config({**own, "memory_limit_gb": 0.1}, path="mine.yaml")
-    with pytest.raises(ResourceError, match=r"over the limit.*structure \"basis\" fits"):
+    with pytest.raises(
+        ResourceError, match=r"over the limit of 0.1 GB; give its models \"struc.* fits"
+    ):
         require_fit(forecast(limited, folder=tmp_path))
 
 
