@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 
 import gpmcflow
 from gpmcflow.cli import commands
@@ -189,7 +190,9 @@ def at_work(options: argparse.Namespace) -> str:
         return f"{options.command.__name__}: at work on {options.csv}{_size(options.csv)}"
     if options.command is commands.check:
         return f"check: reading the data of {options.config}, then timing a few steps of each model"
-    if options.command is commands.run:
+    if (
+        options.command is commands.run and sys.stderr.isatty()
+    ):  # its steps are a line each elsewhere
         return f"run: at work on {options.config}"
     return ""
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from numpy.polynomial.hermite_e import hermegauss
 from scipy import stats
 from scipy.special import logsumexp
 
@@ -42,14 +41,11 @@ def labels() -> gp.GPModel:
 
 
 def at_nodes(model: gp.GPModel) -> tuple[np.ndarray, np.ndarray]:
-    """Settings theta (k, d) at Gauss-Hermite nodes of the hyperpriors, and log Z + log weight of each."""
-    nodes, weights = hermegauss(60 if model.dim == 1 else 20)
-    x = np.stack(np.meshgrid(*[nodes] * model.dim, indexing="ij"), -1).reshape(-1, model.dim)
-    log_weights = np.log(weights / weights.sum())
-    each = np.stack(np.meshgrid(*[log_weights] * model.dim, indexing="ij"), -1)
-    density = normal_density(model)  # -inf at far nodes without a fit
-    values = np.array([density(row) - density.log_prior(row) for row in x])
-    return density.theta(x), values + each.reshape(-1, model.dim).sum(1)
+    """Settings theta (k, d) at an even grid of normal coordinates, and log Z + log weight of each."""
+    axis = np.linspace(-5.0, 5.0, 401 if model.dim == 1 else 41)
+    x = np.stack(np.meshgrid(*[axis] * model.dim, indexing="ij"), -1).reshape(-1, model.dim)
+    values = normal_density(model).values(x)  # -inf at far nodes without a fit
+    return normal_density(model).theta(x), values + model.dim * np.log(axis[1] - axis[0])
 
 
 def by_quadrature(model: gp.GPModel, new: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -70,13 +66,18 @@ def test_evidence_and_predictions_are_those_of_quadrature(build, rounds, monkeyp
     monkeypatch.setattr(integrated, "LEAST_EFFECTIVE", 0.0 if rounds == 1 else np.inf)
     model, new = build(), np.array([[0.7], [2.9], [4.5]])
     evidence, mean, sd = by_quadrature(model, new)
-    fit = integrate(model)
-    assert fit.reliable
-    assert (fit.effective_size > 100.0) == (rounds == 2)
-    assert abs(fit.log_evidence - evidence) < 4.0 * fit.standard_error
-    found = gp.predict(fit, new)
-    np.testing.assert_allclose(found["latent_sd"], sd, rtol=0.1)
-    np.testing.assert_allclose(found["latent_mean"], mean, atol=0.15 * sd.max())
+    means, spread = [], []
+    for seed in range(8):  # one seed has 25 to 60 settings, and a tenth of error in a deviation
+        monkeypatch.setattr(integrated, "SEED", seed)
+        fit = integrate(model)
+        assert fit.reliable
+        assert (fit.effective_size > 100.0) == (rounds == 2)
+        assert abs(fit.log_evidence - evidence) < 4.0 * fit.standard_error
+        found = gp.predict(fit, new)
+        spread.append(found["latent_sd"])
+        means.append(found["latent_mean"])
+    np.testing.assert_allclose(np.mean(spread, axis=0), sd, rtol=0.08)
+    np.testing.assert_allclose(np.mean(means, axis=0), mean, atol=0.08 * sd.max())
 
 
 def test_draws_go_on_until_enough_of_them_are_effective(monkeypatch):

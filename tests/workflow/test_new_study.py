@@ -188,7 +188,7 @@ STALE = {
     "replications/judgement.py": {"toy_summarise": 1, "toy_figures": 1, "build_report": 1},
     "replications/toy/figures.py": {"toy_figures": 1, "build_report": 1},
     "run_page/page.py": {"build_report": 1},
-    "analysis/answers.py": {"build_report": 1},
+    "analysis/page/page.py": {"build_report": 1},
     "samplers/latent/hamiltonian.py": {},
     "storage/files.py": {},
 }

@@ -199,8 +199,7 @@ def test_a_curve_and_a_map(data, model, table):
     own = data("positive", rows=rows)
     made = model(own, "squared_exponential()", likelihood="log_normal")
     places = Places.of(own, np.random.default_rng(0))
-    name, curve = grid(fit(made, own, EVIDENCE, **KEY), places.grid, own)
-    assert name == "curve"
+    curve = grid(fit(made, own, EVIDENCE, **KEY), places.grid, own)["curve"]
     assert (curve["predictive_low"] > 0.0).all()
     assert (curve["predictive_low"] < curve["low"]).all()
     assert (curve["low"] < curve["mean"]).all()
@@ -212,8 +211,7 @@ def test_a_curve_and_a_map(data, model, table):
     own = data("positive", rows=rows, coordinates=["east", "north"])
     made = model(own, "matern32()", likelihood="log_normal")
     places = Places.of(own, np.random.default_rng(0))
-    name, cells = grid(fit(made, own, EVIDENCE, **KEY), places.grid, own)
-    assert name == "map"
+    cells = grid(fit(made, own, EVIDENCE, **KEY), places.grid, own)["map"]
     np.testing.assert_allclose(cells["factor"], np.sqrt(cells["high"] / cells["low"]))
     assert (cells["low"] > 0.0).all()
 

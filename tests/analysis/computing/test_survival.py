@@ -284,8 +284,7 @@ def test_a_curve_is_of_medians(data, model, table):
     own = data("survival", rows=table("survival", 60)[["dose", "weeks", "died"]])
     made = model(own, "squared_exponential()")
     tree = fit(made, own, EVIDENCE, **KEY)
-    name, curve = grid(tree, Places.of(own, np.random.default_rng(0)).grid, own)
-    assert name == "curve"
+    curve = grid(tree, Places.of(own, np.random.default_rng(0)).grid, own)["curve"]
     assert (curve["predictive_low"] > 0.0).all()
     assert (curve["predictive_low"] < curve["low"]).all()
     assert (curve["low"] < curve["mean"]).all()
