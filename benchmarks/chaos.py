@@ -35,7 +35,7 @@ from pathlib import Path
 
 import psutil
 from faults import CONFIG as STUDY
-from faults import GPMCFLOW, Cluster
+from faults import GPMCFLOW, Cluster, ended
 
 import gpmcflow
 from gpmcflow.jobs.installation import workflow_home
@@ -55,6 +55,7 @@ NUMBERS = {
 }
 PASSED = ("same bytes", "refused by name, then same bytes")
 HANGS = 600.0  # seconds
+ended_in_time = functools.partial(ended, seconds=HANGS)
 MEMORY = Path("/sys/fs/cgroup/memory")  # version 1
 FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 QUICK = """\
@@ -142,18 +143,6 @@ def _content(path: Path) -> bytes:
     return repr([{k: v for k, v in row.items() if "seconds" not in k} for row in rows]).encode()
 
 
-def ended(process: subprocess.Popen) -> int | None:
-    """Exit code, None after a hang, which is ended with all that it started."""
-    try:
-        return process.wait(timeout=HANGS)
-    except subprocess.TimeoutExpired:
-        for victim in [*psutil.Process(process.pid).children(recursive=True), process]:
-            with contextlib.suppress(psutil.Error):
-                victim.kill()
-        process.wait()
-        return None
-
-
 class Runs:
     """Undisturbed runs of each kind, and the two versions of the package."""
 
@@ -187,8 +176,8 @@ class Runs:
             place.data, place.config, place.package = data, config, self.versions[version]
             place.write()
             began = time.monotonic()
-            if ended(place.start()) != 0:
-                sys.exit(f"the run fails by itself:\n{place.text()}")
+            if ended_in_time(place.start()) != 0:
+                sys.exit(f"the undisturbed run failed:\n{place.text()}")
             seconds = time.monotonic() - began
             if version or data or config:
                 break
@@ -205,7 +194,7 @@ class Runs:
         seconds = self.undisturbed(place.workflow, 0, 0, 0)[1]
         process = place.start(environment)
         if rng.random() < 0.3:
-            ended(process)
+            ended_in_time(process)
             return "after the end"
         time.sleep(rng.uniform(0.25, 0.95) * seconds)
         for victim in [*psutil.Process(process.pid).children(recursive=True), process]:
@@ -218,7 +207,7 @@ class Runs:
 def outcome(runs: Runs, place: Place, environment: dict | None = None) -> str:
     """Give the same command; if it refuses a file by name, delete that and give it again."""
     expected = runs.expected(place)
-    code = ended(place.start(environment))
+    code = ended_in_time(place.start(environment))
     if "Traceback" in place.text():
         return "TRACEBACK: " + place.text()[-600:]
     if code == 0:
@@ -234,7 +223,7 @@ def outcome(runs: Runs, place: Place, environment: dict | None = None) -> str:
         return "FAILED: " + place.text()[-600:]
     for path in named:
         path.unlink(missing_ok=True)
-    if ended(place.start(environment)) != 0:
+    if ended_in_time(place.start(environment)) != 0:
         return "REFUSED FOR EVER: " + place.text()[-600:]
     same = _compared(place, expected)
     return PASSED[1] if same == PASSED[0] else same
@@ -251,7 +240,7 @@ def _compared(place: Place, expected: list[dict[str, str]]) -> str:
 
 
 def replaced_input(runs: Runs, rng: random.Random, number: int) -> dict:
-    """Another table in the place of the first; it may come while the run is at work."""
+    """Replace the table by another one, in some cases during the run."""
     place = runs.place("quick")
     place.write()
     path, how = place.folder / "t.csv", list(TIMES)[number % len(TIMES)]
@@ -272,7 +261,7 @@ def replaced_input(runs: Runs, rng: random.Random, number: int) -> dict:
     past = TIMES[how]
     stamp = seen if past is None else 0.0 if how == "1970" else seen + past
     os.utime(path, (stamp, stamp))
-    code = ended(process) if process else ""
+    code = ended_in_time(process) if process else ""
     told = place.text()
     what = f"variant {place.data}, {how}, {when}"
     return _row(place, what, code, told) | {"outcome": outcome(runs, place)}
@@ -309,7 +298,7 @@ def clock_jumps(runs: Runs, rng: random.Random, number: int) -> dict:
         process = place.start(fake)
         time.sleep(rng.uniform(0.2, 0.8) * runs.undisturbed(place.workflow, 0, 0, 0)[1])
         stamp.write_text(jump)
-        code, when = ended(process), "at work"
+        code, when = ended_in_time(process), "at work"
     else:
         when, code = runs.cut(place, rng, fake), ""
         stamp.write_text(jump)
@@ -333,7 +322,7 @@ def memory_cgroup(runs: Runs, rng: random.Random, number: int) -> dict:
     place.write()
     most = rng.randrange(60, 320) if place.workflow == "quick" else rng.randrange(150, 500)
     with group(most * 2**20) as own:
-        code = ended(place.start(limit=lambda: enter(own, os.getpid())))
+        code = ended_in_time(place.start(limit=lambda: enter(own, os.getpid())))
     told = place.text()
     return _row(place, f"{most} MB", code, told) | {"outcome": outcome(runs, place)}
 
@@ -368,7 +357,9 @@ def memory_address_space(runs: Runs, rng: random.Random, number: int) -> dict:
     place = runs.place("quick")
     place.write()
     most = rng.randrange(250, 1500) * 2**20
-    code = ended(place.start(limit=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most))))
+    code = ended_in_time(
+        place.start(limit=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)))
+    )
     told = place.text()
     return _row(place, f"{most >> 20} MB", code, told) | {"outcome": outcome(runs, place)}
 
@@ -391,7 +382,7 @@ def memory_dask_worker(runs: Runs, rng: random.Random, number: int) -> dict:
                 time.sleep(0.2)
             died = sum(worker.poll() is not None for worker in cluster.workers)
         cluster.start()
-        code, told = ended(process), place.text()
+        code, told = ended_in_time(process), place.text()
         row = _row(place, f"{most} MB, {died} of 2 killed", code, told)
         return row | {"outcome": outcome(runs, place)}
     finally:
@@ -419,7 +410,7 @@ def full_disk(runs: Runs, rng: random.Random, number: int) -> dict:
                 with open(filler / str(k), "wb", buffering=0) as stream:
                     while not inodes:
                         stream.write(bytes(2**20) if k == 0 else bytes(4096))
-        code = ended(process)
+        code = ended_in_time(process)
         told = place.text()
         shutil.rmtree(filler)
         what = f"no {'inodes' if inodes else 'bytes'} after step {stage}"

@@ -62,6 +62,18 @@ studies:
 """
 
 
+def ended(process: subprocess.Popen, seconds: float) -> int | None:
+    """Exit code, None after a hang, which is ended with all that it started."""
+    try:
+        return process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        for victim in [*psutil.Process(process.pid).children(recursive=True), process]:
+            with contextlib.suppress(psutil.Error):
+                victim.kill()
+        process.wait()
+        return None
+
+
 @dataclass
 class Folder:
     """One run's folder, the cluster it uses if any, and what hit it."""
@@ -84,14 +96,8 @@ class Folder:
 
     def wait(self, process: subprocess.Popen) -> int:
         """Return the exit code, -1 after a hang, which is ended with all that it started."""
-        try:
-            return process.wait(timeout=HANGS)
-        except subprocess.TimeoutExpired:
-            for victim in [*psutil.Process(process.pid).children(recursive=True), process]:
-                with contextlib.suppress(psutil.Error):
-                    victim.kill()
-            process.wait()
-            return -1
+        code = ended(process, HANGS)
+        return -1 if code is None else code
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of each NetCDF file of the results."""

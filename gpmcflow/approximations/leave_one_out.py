@@ -33,8 +33,6 @@ from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.weight_posterior import WeightPosterior
 
-FEWEST_DRAWS = 25  # whose largest fifth, 5 weights, a tail is fitted to
-
 
 class LeaveOneOut(NamedTuple):
     """log p(y_i | y_-i) of each case."""
@@ -228,7 +226,7 @@ def over_draws(
     tell better. Without them, with basis functions, and with Gaussian noise, draws of p(theta | y) get
     weights 1 / p(y_i | y_-i, theta), by `at_theta`. Draws at which that fit does not converge are left out of
     all chains. Where no tail can be fitted, k is infinite and nothing is smoothed: a tail of one value, as
-    draws that repeat have it, and fewer than `FEWEST_DRAWS`.
+    draws that repeat have it, and fewer draws than `smooth_weights` takes.
 
     Source: Vehtari, Gelman & Gabry (2017); with latents integrated out, Vehtari et al. (2016).
     """
@@ -323,8 +321,6 @@ def _averaged(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """log p(y_i | y_-i) and k, (n,), from densities (chain, draw, n) given the draws."""
     flat = values.reshape(-1, values.shape[-1])
     plain = np.log(len(flat)) - logsumexp(-flat, axis=0)
-    if len(flat) < FEWEST_DRAWS:
-        return plain, np.full(len(plain), np.inf)
     smoothed, k = smooth_weights(-flat.T)
     density = logsumexp(smoothed + flat.T, axis=1) - logsumexp(smoothed, axis=1)
     # k knows no scale: of weights that are almost equal it is arbitrary, and does no harm

@@ -35,7 +35,7 @@ def new(
     config = Path(f"{name}.yaml")
     if config.exists() and not force:
         raise InputError(f"{config}: is there already; look at it, or overwrite it with --force")
-    with np.errstate(over="ignore", invalid="ignore"):  # a cell of 1e308 is told in words
+    with np.errstate(over="ignore", invalid="ignore"):  # the summary reports a cell of 1e308
         suggestion = suggest(
             csv, target, positive=positive, area_map=area_map, neighbours=neighbours
         )

@@ -113,7 +113,7 @@ def in_words(masses: np.ndarray, theta: np.ndarray, values: Mapping[str, np.ndar
     """Such as "two explanations: 92 % with length_scale 1.05, noise_sd 0.56; 8 % with length_scale 0.17, ..".
 
     ``masses`` (K,) in falling order, coordinates theta (K, d), and ``values`` (K,) of each parameter in its
-    own units, of which those are told that tell the modes apart: at most three, the farthest apart in theta.
+    own units. Named are those that differ between the modes: at most three, the farthest apart in theta.
     Modes of less than half a percent are left out.
     """
     n = int((masses >= LEAST_TOLD).sum())

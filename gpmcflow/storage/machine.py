@@ -14,7 +14,7 @@ _OF_DISKS = {
 
 
 def machine_error(error: BaseException) -> GpmcflowError | None:
-    """Return the error to tell where one is of memory or of a disk, with the file; None for ours to mend.
+    """Return the one-line error for want of memory or a disk that fails, with the file; None for all others.
 
     >>> machine_error(KeyError("a")) is None
     True

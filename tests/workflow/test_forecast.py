@@ -13,6 +13,8 @@ import pytest
 import xarray as xr
 import yaml
 
+import gpmcflow as gp
+from gpmcflow.analysis.costs import _fitted as fitted_numbers
 from gpmcflow.cli import main
 from gpmcflow.data import sources
 from gpmcflow.errors import ResourceError
@@ -286,6 +288,25 @@ def test_the_slowest_model_of_a_long_run_is_named():
     assert line.startswith("of the models relevance takes most, 1.7 h, the others 60 s together")
     assert sized(jobs=fits(lines=60.0, relevance=300.0), seconds=360.0).slowest == []
     assert sized(jobs=fits(relevance=6000.0), seconds=6000.0).slowest == []
+
+
+def test_memory_of_a_fit_by_basis_functions_grows_with_the_rows_and_the_blocks_of_levels():
+    """A group of 5,000 levels beside an intercept: a matrix of rows by levels would be 3 GB."""
+    X = np.arange(10_000.0)[:, None] % 5000
+    covariance = gp.Group(1.0, columns=[0]) + gp.Constant(2.0)
+    dense, few = (
+        gp.GPModel(X[:n], np.ones(n), covariance, gp.Poisson(), structure=kind)
+        for n, kind in ((200, "dense"), (10_000, "basis"))
+    )
+    assert fitted_numbers(few) == 300 * 10_000 + 10 * (5000 + 5000 + 1)
+    assert fitted_numbers(dense) == 12 * 200**2
+
+
+def test_a_refusal_says_what_helps_the_job(monkeypatch):
+    for rule, helps in (("analysis_fit", "structure: basis"), ("draw", "fewer chains per block")):
+        monkeypatch.setattr(PlannedJob, "rule", rule)
+        with pytest.raises(ResourceError, match=helps):
+            require_fit(sized(memory_limit=500_000_000))
 
 
 def test_what_cannot_fit_is_refused_with_the_numbers(monkeypatch):
