@@ -182,7 +182,7 @@ def test_tables_hold_the_stored_numbers(finished):
     # 470 rows: exp(7.5 / 470) is 1.6 % more, 2.2 / 470 its error
     assert "ahead of smooth, which may be chance" in models
     assert "1.6 ± 0.5 % ahead of plain" in models
-    assert "plain | straight lines; yes or no, probit | +1.6 ± 0.5 | e11 = 60 000 to 1 |" in models
+    assert "plain | straight lines; yes or no, probit | +1.6 ± 0.5 | 50 000 to 1 |" in models
     data = section_of(page, "data")
     assert "470 to learn from, 118 held out and 12 without an outcome" in data
     assert "470 + 118 + 12 = 600. Of the 588 rows with an outcome, 253 have “yes” and 335" in data

@@ -233,8 +233,8 @@ def test_the_evidence_may_prefer_another_model(finished):
     edit(folder, "models", lambda t: t.assign(log_evidence=t["log_evidence"].replace(-291.4, -277)))
     choice = {"by": "leave-one-out", "among": [], "without": []}
     models = section_of(build_page(folder, {**info, "choice": choice}), "models")
-    assert "prefers smooth (about 400 to 1); this page goes by leave-one" in models
-    assert "e6 = 400 to 1 the other way" in models
+    assert "prefers smooth (about 600 to 1); this page goes by leave-one" in models
+    assert "| 600 to 1 the other way" in models
 
 
 def test_quick_mode_says_what_was_not_checked(finished):
