@@ -7,7 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.likelihoods.base import CompiledValue, Likelihood
+from gpmcflow.likelihoods.normal_mixture import LARGEST_DF, student_t_tilted
 from gpmcflow.likelihoods.sites import Sites
+from gpmcflow.likelihoods.tilted import tilted_moments, tilted_site
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.gamma_ratios import digamma_ratio, log1p_less, log_gamma_ratio
 from gpmcflow.parameters.parameter import Setting
@@ -214,6 +216,31 @@ class StudentT(Likelihood):
     def places(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Where quadrature over eta must look besides the cavity: centres y and widths s, (n,)."""
         return y, np.full(len(y), self.number("scale"))
+
+    def tilted(
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As a mixture of normals (`normal_mixture`); of nearly normal errors by panels over eta."""
+        if np.any(self.number("df") > LARGEST_DF):
+            return tilted_moments(self, y, mean, variance)
+        log_z, alpha, r, _ = self._mixture(y, mean, variance)
+        return log_z, alpha, r
+
+    def tilted_site(
+        self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """In the same way: r / (1 - v r), both without cancellation."""
+        if np.any(self.number("df") > LARGEST_DF):
+            return tilted_site(self, y, mean, variance)
+        _, alpha, r, shrink = self._mixture(y, mean, variance)
+        return alpha, r / shrink
+
+    def _mixture(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        out = np.empty((4, len(y)))
+        settings = (self.number("scale"), self.number("df"))
+        each = (np.full(len(y), value, dtype=np.float64) for value in (mean, variance, *settings))
+        student_t_tilted(np.asarray(y, dtype=np.float64), *each, out)
+        return out
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Return eta plus s times Student-t noise."""
