@@ -34,7 +34,7 @@ from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers import FittedIndependence, JointSplitHMC, Sampler
 from gpmcflow.samplers.density.problem import DensityProblem
-from gpmcflow.samplers.joint.pseudo_marginal import suits_pseudo_marginal
+from gpmcflow.samplers.joint.pseudo_marginal import prefers_pseudo_marginal
 from gpmcflow.samplers.sampling import sample
 
 LEFT_OUT_RESPONSES = ("grades", "share")  # kinds of which leave-one-out has predictions, too
@@ -233,7 +233,7 @@ def draw(
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
-    By joint split HMC; of up to `MOST_FITTED` labels and a dense covariance by what `sample` chooses, that is
+    By joint split HMC; of up to `MOST_FITTED` labels, or fewer cases of Student-t, by what `sample` chooses:
     pseudo-marginal HMC where its draws of the latents are good ones. With Gaussian noise and a dense
     covariance independence Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws
     effective, and stays if these draws converge. Chains that do not converge are run once more, up to
@@ -254,8 +254,8 @@ def draw(
         draws = sample(model, independent, execution=inside("independence"), **run)
         if converged(draws):
             return draws
-    few_labels = model.likelihood.relative_sites and model.n_cases <= MOST_FITTED
-    sampler = None if few_labels and suits_pseudo_marginal(model) else JointSplitHMC()
+    few = model.n_cases <= MOST_FITTED
+    sampler = None if few and prefers_pseudo_marginal(model) else JointSplitHMC()
     draws = sample(model, sampler, execution=inside("joint"), **run)
     if run["n_chains"] * run["n_draws"] < FEWEST_EFFECTIVE or not model.dim or converged(draws):
         return draws

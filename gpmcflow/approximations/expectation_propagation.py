@@ -156,13 +156,16 @@ def quick_fit(
     tolerance: float = 1e-8,
     start: tuple[np.ndarray, np.ndarray] | None = None,
     damping: float | None = None,
+    most: int = MAX_SWEEPS,
+    settled: bool = True,
 ) -> QuickFit:
     """The fit of `expectation_propagation` without a Gaussian to draw from.
 
-    ``start`` holds precisions and shifts (n,) of the first sites, such as those of a fit nearby.
+    ``start`` holds precisions and shifts (n,) of the first sites, such as those of a fit nearby. Sites that
+    still move after ``most`` sweeps are an error, or kept as they are where they need not be ``settled``.
     """
     pin_blas()
-    sweeps = _Sweeps(model, damping, tolerance, MAX_SWEEPS, start)
+    sweeps = _Sweeps(model, damping, tolerance, most, start, settled)
     moments, _ = sweeps.run(_moments if model.direct else GaussianSites)
     mu, v = cavities(moments)
     return QuickFit(
@@ -180,10 +183,12 @@ class _Sweeps:
         tolerance: float,
         most: int,
         start: tuple[np.ndarray, np.ndarray] | None = None,
+        settled: bool = True,
     ) -> None:
         if damping is None:
             damping = 1.0 if model.likelihood.log_concave else CAREFUL
         self.model, self.damping, self.tolerance, self.most = model, damping, tolerance, most
+        self.settled = settled
         zero = np.zeros(model.n_cases)
         self.tau: np.ndarray = zero if start is None else start[0]
         self.nu: np.ndarray = zero if start is None else start[1]
@@ -204,7 +209,8 @@ class _Sweeps:
             new_tau, new_nu = np.where(usable, new_tau, self.tau), np.where(usable, new_nu, self.nu)
             # of the undamped update: a small step is no sign of a fixed point
             change = _change(sites, new_tau, new_nu)
-            if change < self.tolerance and usable.all():
+            last_sweep = self.done == self.most and not self.settled
+            if (change < self.tolerance or last_sweep) and usable.all():
                 return sites, clipped
             stalled = 0 if change < best else stalled + 1
             growing = growing + 1 if change > last else 0

@@ -16,6 +16,7 @@ from gpmcflow.models.case_prior import CasePrior
 from gpmcflow.models.gp_model import GPModel
 
 TOLERANCE = 1e-3  # of fits: what draws make up for anyway
+MOST_SWEEPS = 100
 NARROW = 1e-12  # bracket of angles where a move ends
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
@@ -42,8 +43,9 @@ class Draws(NamedTuple):
 class SettingFit:
     """The EP fit at x (d,), theta(x) having its hyperprior where x is standard normal.
 
-    Sites begin at ``start``. The fit, its value and its gradient follow from x and ``start`` alone. Raises
-    `NumericalError` where EP does not converge, or K has no factor.
+    Sites begin at ``start``, or anew where they do not settle from there; those that do not settle either are
+    kept as they are, as any Gaussian can be drawn from. The fit, its value and its gradient follow from x and
+    ``start`` alone. Raises `NumericalError` where no site can be updated, or K has no factor.
     """
 
     def __init__(self, model: GPModel, x: np.ndarray, start: tuple[np.ndarray, np.ndarray]) -> None:
@@ -51,9 +53,11 @@ class SettingFit:
         self.theta, self._slopes = model.parameters.normal.theta(x)
         self.prior = CasePrior(model, self.theta)
         try:
-            self.fit: QuickFit = quick_fit(self.prior, tolerance=TOLERANCE, start=start)
+            self.fit: QuickFit = quick_fit(
+                self.prior, tolerance=TOLERANCE, start=start, most=MOST_SWEEPS
+            )
         except NumericalError:
-            self.fit = quick_fit(self.prior, tolerance=TOLERANCE)
+            self.fit = quick_fit(self.prior, tolerance=TOLERANCE, most=MOST_SWEEPS, settled=False)
         log_prior = -0.5 * float(x @ x) - len(x) * _HALF_LOG_2PI
         self.log_density = self.fit.log_evidence + log_prior
         if not np.isfinite(self.log_density):

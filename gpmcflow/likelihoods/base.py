@@ -110,10 +110,11 @@ class Likelihood(ABC):
         each, and predictions of new cases take it.
     discrete:
         Whether y has probabilities, as counts and labels do; such evidences compare with none of densities.
-    relative_sites, conjugate, binary, counts, log_link, exponential_mean, standard_sites:
-        What the package's own ones set: whether frozen sites grow with the amplitude, whether it is Gaussian
-        in eta, has labels -1 and +1, counts with a log link, a mean proportional to exp(eta), or one that
-        grows like it; and how sites are fitted to it.
+    relative_sites, frozen_sites, conjugate, binary, counts, log_link, exponential_mean, standard_sites:
+        What the package's own ones set: whether frozen sites grow with the amplitude, whether those of one
+        setting do for all where cases are few, whether it is Gaussian in eta, has labels -1 and +1, counts
+        with a log link, a mean proportional to exp(eta), or one that grows like it; and how sites are fitted
+        to it.
 
     Raises
     ------
@@ -147,6 +148,9 @@ class Likelihood(ABC):
     renamed: ClassVar[tuple[str, ...]] = ()  #: names that fields had, which making one refuses
     log_concave: ClassVar[bool] = True  #: in each eta_i
     relative_sites: ClassVar[bool] = False  #: whether frozen sites live in f / amplitude
+    frozen_sites: ClassVar[bool] = (
+        True  #: whether those of one setting do for all, of few cases, too
+    )
     conjugate: ClassVar[bool] = False  #: Gaussian in eta, with `noise_variances`
     single: ClassVar[bool] = (
         True  #: False for what stands for the likelihood in one of several functions

@@ -184,6 +184,7 @@ class StudentT(Likelihood):
     parameters = ("scale", "df")
     in_units_of_y = ("scale",)
     log_concave = False
+    frozen_sites = False  # of few cases any may be outliers, or the noise small
     standard_sites = "laplace"
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:

@@ -28,7 +28,7 @@ from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.joint.fitted_independence import JointIndependence
 from gpmcflow.samplers.joint.problem import JointProblem
-from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC, suits_pseudo_marginal
+from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC, prefers_pseudo_marginal
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.modes_group import Modes, modes_of_chains, modes_or_warning
@@ -51,11 +51,12 @@ def choose(
     """Independence Metropolis where a mixture at the modes is a good proposal, else split HMC.
 
     Chains of the latter start in every mode of more than 1 % of the posterior, unless starts are given. Modes
-    are looked for where that is cheap (`suits`). Labels, which say little about their latent function, take
-    pseudo-marginal HMC where its pilot finds that draws annealed from EP's fit are good ones.
+    are looked for where that is cheap (`suits`). Labels, which say little about their latent function, and
+    few cases with heavy tails take pseudo-marginal HMC where its pilot finds that draws annealed from EP's
+    fit are good ones.
     """
     model = problem.target
-    if model.likelihood.relative_sites and suits_pseudo_marginal(model):
+    if prefers_pseudo_marginal(model):
         try:
             tuned = PseudoMarginalHMC().adapt(problem, seed=seed, key=key)
         except NumericalError:  # no mode of EP's evidence
@@ -118,8 +119,8 @@ def sample(
         Monte Carlo, latents alone the preconditioned one, a log density univariate slice sampling. A
         regression (latents integrated out) of up to 8 free parameters takes `JointIndependence`, whose chains
         visit all modes of the posterior, where its proposals are good; else `JointSplitHMC` starts chains in
-        every mode of more than 1 %, unless ``start`` is given. Labels take `PseudoMarginalHMC` where EP's
-        draws of the latents are good.
+        every mode of more than 1 %, unless ``start`` is given. Labels, and up to 150 cases of `StudentT`,
+        take `PseudoMarginalHMC` where EP's draws of the latents are good.
     n_chains, n_draws, n_warmup:
         Chains; draws of each that are kept; draws before them that are dropped, by default 100; 30 of
         `JointIndependence` and `PseudoMarginalHMC`, and none of joint split Hamiltonian Monte Carlo, whose

@@ -40,6 +40,7 @@ N_STARTS = 60  # fits of which the nearest lends its sites to a new one, and sta
 FIRST_STEP, LARGEST_STEP = 0.7, 1.5
 ANGLE = 1.6  # of trajectories: a quarter of a turn
 MOST_STEPS = 16
+FEW_CASES = 150  # of Student-t: with 200 its noise is known so well that frozen sites are faster
 SETTLING = 30  # transitions of each round of the pilot, and 5 for each hyperparameter in the first
 N_TRIALS = 32  # fixed draws of the latents that choose the levels of each setting
 LEVEL_VARIANCE, MOST_LEVELS = 0.5, 32  # of the log weights of latents for each level
@@ -126,9 +127,15 @@ def _report(modes: list[Mode], size: float, k: float, n_fits: int) -> xr.Dataset
     )
 
 
-def suits_pseudo_marginal(model: GPModel | MultiGPModel) -> bool:
-    """Whether `PseudoMarginalHMC` takes a model: one latent function, dense, no regression."""
-    return not isinstance(model, MultiGPModel) and not _refused(model)
+def prefers_pseudo_marginal(model: GPModel | MultiGPModel) -> bool:
+    """Whether `PseudoMarginalHMC` is tried before joint split HMC, whose sites are frozen.
+
+    Of labels, and of likelihoods whose sites change with the hyperparameters as long as cases are few.
+    """
+    if isinstance(model, MultiGPModel) or _refused(model):
+        return False
+    few = model.n_cases <= FEW_CASES
+    return model.likelihood.relative_sites or (few and not model.likelihood.frozen_sites)
 
 
 class PseudoMarginalState(NamedTuple):

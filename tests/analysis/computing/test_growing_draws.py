@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import xarray as xr
 
@@ -48,6 +49,7 @@ def counts(n):
         (labels(300), "NoneType"),  # what `sample` chooses
         (labels(301), "JointSplitHMC"),
         (counts(20), "JointSplitHMC"),
+        (gp.GPModel(np.arange(20.0), np.ones(20), gp.Matern32(), gp.StudentT()), "NoneType"),
         (labels(20, gp.Linear() + gp.Constant(signal_sd=2.0)), "JointSplitHMC"),  # few weights
     ],
 )
