@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from inspect import signature
 from typing import Any, NamedTuple
 
+import numpy as np
 import xarray as xr
 
 from gpmcflow.approximations.expectation_propagation import as_sites
 from gpmcflow.errors import InputError, unknown_name
+from gpmcflow.evidence import alarms
 from gpmcflow.evidence.annealing import anneal
 from gpmcflow.evidence.importance_sampling import importance_sampling
 from gpmcflow.evidence.parallel_tempering import temper
@@ -23,18 +26,25 @@ from gpmcflow.samplers.adaptation.pilot import find_pilot
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.latent.protocol import LatentSampler
 
+MOST_GROWTH, LARGEST_STEP, MARGIN = (
+    64,
+    16,
+    1.2,
+)  # of the first run; from one to the next; of variances
+
 
 class Route(NamedTuple):
-    """A run along a frozen schedule, and how long a ladder suits it."""
+    """A run along a frozen schedule, how long a ladder suits it, and what makes it more precise."""
 
     run: Callable[..., xr.DataTree]
     n_temperatures: int
+    grows: str
 
 
 ROUTES = {
-    "annealing": Route(anneal, 100),
-    "parallel_tempering": Route(temper, 12),
-    "sequential_monte_carlo": Route(resample_move, 20),
+    "annealing": Route(anneal, 100, "n_particles"),
+    "parallel_tempering": Route(temper, 12, "n_draws"),
+    "sequential_monte_carlo": Route(resample_move, 20, "n_particles"),
 }
 
 
@@ -46,6 +56,7 @@ def log_evidence(
     ladder: str = "adaptive",
     n_temperatures: int | None = None,
     coordinates: str = "reference",
+    target_error: float | None = None,
     tuning: TuningSettings | None = None,
     seed: int = 0,
     key: tuple[str | int, ...] = (),
@@ -71,6 +82,10 @@ def log_evidence(
     coordinates:
         "reference", or "mode": standardised by the curvature at the mode of each temperature, what annealing
         from a prior needs.
+    target_error:
+        Largest standard error, in nats, of the estimators: where it is larger, a new run with more particles
+        (tempering and importance sampling: draws) takes the place of the first, and so on up to 64 times as
+        many, after which the alarm says so. None takes one run.
     tuning:
         How the pilot tunes.
     seed, key, execution:
@@ -123,9 +138,13 @@ def log_evidence(
             )
         model = model.at()
     path = TemperedPath(as_sites(model, "log_evidence"))
-    run |= {"seed": seed, "key": key, "execution": execution}
+    if target_error is not None:
+        _check_target(target_error, run)
+    streams = {"seed": seed, "key": tuple(key), "execution": Execution.of(execution)}
     if route == "importance_sampling":
-        return importance_sampling(path.reference, **run)
+        return _until(
+            partial(importance_sampling, path.reference), "n_draws", target_error, run, streams
+        )
     chosen = make_sampler(sampler) if isinstance(sampler, str) else sampler
     if not isinstance(chosen, LatentSampler):
         raise InputError(
@@ -138,7 +157,51 @@ def log_evidence(
     if run.get("effective_fraction") is None:
         length = ROUTES[route].n_temperatures if n_temperatures is None else n_temperatures
         betas = make_ladder(ladder, length, pilot)
-    tree = ROUTES[route].run(path, chosen, Schedule.from_pilot(pilot, path, betas), **run)
+    estimate = partial(ROUTES[route].run, path, chosen, Schedule.from_pilot(pilot, path, betas))
+    tree = _until(estimate, ROUTES[route].grows, target_error, run, streams)
     if "evidence" in tree.children:
         tree["evidence/n_gradient_pilot"] = float(pilot.n_gradient)
     return tree
+
+
+def _until(
+    estimate: Callable[..., xr.DataTree],
+    count: str,
+    target_error: float | None,
+    run: dict[str, Any],
+    streams: dict[str, Any],
+) -> xr.DataTree:
+    """An estimate, made anew with a larger ``count`` until its standard error is the target's."""
+    tree = estimate(**run, **streams)
+    if target_error is None:
+        return tree
+    first = grown = run.get(count, signature(estimate).parameters[count].default)
+    while not (error := float(tree["evidence/standard_error"].max(skipna=False))) <= target_error:
+        if grown >= MOST_GROWTH * first:
+            short = (
+                f"the standard error is {error:.2g} with {count} = {grown}, above {target_error:g}"
+            )
+            before = str(tree["evidence/alarm"].item())
+            tree["evidence/alarm"] = alarms.join([before] * bool(before), [short])
+            break
+        wanted = MARGIN * (error / target_error) ** 2 if np.isfinite(error) else LARGEST_STEP
+        grown = int(min(np.clip(np.ceil(wanted), 2, LARGEST_STEP) * grown, MOST_GROWTH * first))
+        own = {
+            "seed": streams["seed"],
+            "key": (*streams["key"], count, grown),
+            "execution": streams["execution"].inside(f"{count}-{grown}"),
+        }
+        tree = estimate(**{**run, count: grown}, **own)
+    return tree
+
+
+def _check_target(target_error: float, run: dict[str, Any]) -> None:
+    if not target_error > 0.0:
+        raise InputError(
+            f"log_evidence: target_error is {target_error!r}; allowed: a positive number, or None"
+        )
+    if run.get("reverse_from") is not None:
+        raise InputError(
+            "log_evidence: target_error cannot add particles to the given ones of reverse_from; leave out "
+            "one of them"
+        )
