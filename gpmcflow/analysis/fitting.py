@@ -38,7 +38,8 @@ from gpmcflow.samplers.joint.pseudo_marginal import prefers_pseudo_marginal
 from gpmcflow.samplers.sampling import sample
 
 LEFT_OUT_RESPONSES = ("grades", "share")  # kinds of which leave-one-out has predictions, too
-MOST_GROWTH, MARGIN = 4, 1.3  # of draws that do not converge; of the effective ones aimed at
+MOST_GROWTH, MOST_DRAWS = 4, 4000  # of chains that do not converge, whichever is more
+MARGIN = 1.3  # of the effective draws aimed at
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
 MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
@@ -237,7 +238,7 @@ def draw(
     pseudo-marginal HMC where its draws of the latents are good ones. With Gaussian noise and a dense
     covariance independence Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws
     effective, and stays if these draws converge. Chains that do not converge are run once more, up to
-    `MOST_GROWTH` times as long, unless they were too short to.
+    `MOST_GROWTH` times as long or `MOST_DRAWS`, unless they were too short to.
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
@@ -249,26 +250,27 @@ def draw(
         "seed": seed,
         "key": key,
     }
-    inside = Execution.of(execution).inside
-    if share >= LEAST_SHARE:
-        draws = sample(model, independent, execution=inside("independence"), **run)
-        if converged(draws):
-            return draws
-    few = model.n_cases <= MOST_FITTED
-    sampler = None if few and prefers_pseudo_marginal(model) else JointSplitHMC()
-    draws = sample(model, sampler, execution=inside("joint"), **run)
-    if run["n_chains"] * run["n_draws"] < FEWEST_EFFECTIVE or not model.dim or converged(draws):
-        return draws
-    run["n_draws"] *= growth(draws)
-    return sample(model, sampler, execution=inside("longer"), **run)
+    chosen = model.n_cases <= MOST_FITTED and prefers_pseudo_marginal(model)
+    samplers = {"independence": independent} if share >= LEAST_SHARE else {}
+    samplers |= {"joint": None if chosen else JointSplitHMC()}
+    inside, short = Execution.of(execution).inside, run["n_draws"]
+    too_short = run["n_chains"] * short < FEWEST_EFFECTIVE or not model.dim
+    for stage, sampler in samplers.items():
+        draws = sample(model, sampler, execution=inside(stage), **run)
+        if not too_short and not converged(draws):
+            longer = run | {"n_draws": short * growth(draws, short)}
+            draws = sample(model, sampler, execution=inside(f"{stage}-longer"), **longer)
+        if stage == "joint" or converged(draws):
+            break
+    return draws
 
 
-def growth(draws: xr.DataTree) -> int:
-    """How many times as many draws would be enough, with a margin, from 2 to `MOST_GROWTH`."""
-    worst = convergence(draws)
+def growth(draws: xr.DataTree, n_draws: int) -> int:
+    """How many times as many draws would be enough, with a margin: from 2 to 4, or to `MOST_DRAWS`."""
+    worst, most = convergence(draws), max(MOST_GROWTH, MOST_DRAWS // n_draws)
     needed = MARGIN * FEWEST_EFFECTIVE / min(worst["ess_bulk"], worst["ess_tail"])
     agree = worst["r_hat"] <= worst["r_hat_limit"]
-    return int(np.clip(np.ceil(needed), 2, MOST_GROWTH)) if agree else MOST_GROWTH
+    return int(np.clip(np.ceil(needed), 2, most)) if agree else most
 
 
 def n_left_out(model: GPModel) -> int:

@@ -71,6 +71,25 @@ def test_chains_that_do_not_converge_are_run_once_more(monkeypatch, worst, times
     assert [draws for _, draws in own] == [1000, 1000 * times]
 
 
+@pytest.mark.parametrize(
+    ("worst", "times"), [(FEW, 3), (GOOD | {"ess_bulk": 50.0}, 11), (GOOD | {"r_hat": 1.03}, 16)]
+)
+def test_few_draws_may_grow_to_4000(monkeypatch, worst, times):
+    own = runs_of(monkeypatch, counts(20), worst, draws=250)
+    assert [draws for _, draws in own] == [250, 250 * times]
+
+
+def test_independence_draws_grow_before_another_sampler_is_taken(monkeypatch):
+    """They are cheap: 250 draws a chain of which a third is effective are too few, 500 enough."""
+    x = np.linspace(0.0, 1.0, 12)
+    model = gp.GPModel(
+        x, np.sin(6.0 * x) + 0.1 * np.cos(40.0 * x), gp.SquaredExponential(), gp.Gaussian()
+    )
+    found = ("sampler", 0.9)
+    monkeypatch.setattr(fitting, "_independent", lambda *_: found)
+    assert runs_of(monkeypatch, model, FEW, draws=250) == [("str", 250), ("str", 750)]
+
+
 def test_chains_that_are_too_short_to_converge_are_left_as_they_are(monkeypatch):
     assert len(runs_of(monkeypatch, counts(20), FEW, draws=99)) == 1
     assert len(runs_of(monkeypatch, counts(20), FEW, draws=100)) == 2
