@@ -49,14 +49,18 @@ def suits(model: GPModel) -> bool:
 
 
 def suits_by_ep(model: GPModel) -> bool:
-    """Whether a search by EP's evidence is: log-concave factors, up to 8 hyperparameters and 300 rows.
+    """Whether a search by EP's evidence is: quick fits, up to 8 hyperparameters and 300 rows.
 
-    Of other factors EP takes many sweeps; on a grid a fit is far slower than a gradient.
+    On a grid a fit is far slower than a gradient.
     """
-    own = model.likelihood
-    quick = own.log_concave and not own.conjugate and not model.kronecker
+    quick = has_quick_fits(model) and not model.likelihood.conjugate and not model.kronecker
     quick &= model.n_cases <= MOST_FITTED
     return quick and _has_few_coordinates(model)
+
+
+def has_quick_fits(model: GPModel) -> bool:
+    """Whether EP takes few sweeps, of log-concave factors, or quick ones, of Student-t."""
+    return model.likelihood.log_concave or not model.likelihood.frozen_sites
 
 
 def _has_few_coordinates(model: GPModel) -> bool:

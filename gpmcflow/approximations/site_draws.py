@@ -17,6 +17,8 @@ from gpmcflow.models.gp_model import GPModel
 
 TOLERANCE = 1e-3  # of fits: what draws make up for anyway
 MOST_SWEEPS = 100
+N_TRIALS = 32  # draws of the latents that choose the levels of each setting
+LEVEL_VARIANCE, MOST_LEVELS = 0.5, 32  # of the log weights of latents for each level
 NARROW = 1e-12  # bracket of angles where a move ends
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 
@@ -112,6 +114,11 @@ class SettingFit:
         """Variance of log w over draws m + L A^-T z_j of the fit, z (k, n); nan where w is zero."""
         with np.errstate(invalid="ignore"):
             return float(np.var(self._log_weights(self._away(z))[1]))
+
+    def n_levels(self, trials: np.ndarray) -> int:
+        """Levels that draws of the latents climb, by how much log weights vary at ``trials`` (k, n)."""
+        wanted = np.ceil(self.variance(trials) / LEVEL_VARIANCE)
+        return int(np.clip(wanted, 1, MOST_LEVELS)) if np.isfinite(wanted) else MOST_LEVELS
 
     def draws(
         self, rng: np.random.Generator, n: int, n_levels: int, kept: np.ndarray | None = None

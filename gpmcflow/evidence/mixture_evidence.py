@@ -1,8 +1,10 @@
 """The evidence of a model by importance sampling from a mixture at the modes of its hyperparameters.
 
 log p(y) = log E_q[t(x) / q(x)], t(x) = N(x; 0, I) p(y | theta(x)), q a `Mixture`. Latents of a regression are
-integrated out. Others are drawn from the EP fit N(f; m, V) at theta(x), with the weight N(x; 0, I) N(f; 0, K)
-p(y | f, theta) / [q(x) N(f; m, V)]: the mean is p(y) whatever EP does.
+integrated out. Others are annealed from the EP fit at theta(x) to their posterior, which estimates
+p(y | theta) without bias (`SettingFit.draws`): the mean of the weights is p(y) whatever EP does. Of basis
+functions one draw f of the fit N(f; m, V) has the weight N(x; 0, I) N(f; 0, K) p(y | f, theta) / [q(x) N(f;
+m, V)].
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from gpmcflow.approximations.mixture import (
     log_weights,
     missed_modes,
 )
+from gpmcflow.approximations.site_draws import N_TRIALS, SettingFit
 from gpmcflow.diagnostics.importance_weights import (
     effective_size,
     normalised_weights,
@@ -43,6 +46,7 @@ from gpmcflow.samplers.variables import in_own_units
 
 FIRST_DRAWS = 2000
 FIRST_FITS = 1000  # of a model whose draws take an EP fit each
+N_LATENTS = 16  # annealed draws of the latents of each setting
 WITH_LATENTS = 200  # evenly spaced draws that get latents, which cost more than a weight
 LEAST_EFFECTIVE = 200.0
 MOST_FITS = 3  # of mixtures, where the draws of the last one found another mode
@@ -137,6 +141,8 @@ def _weigh(
     """Log weights (N,) of draws x (N, d), and latents (N, n) from EP fits with their log likelihoods (N,)."""
     if model.likelihood.conjugate:
         return log_weights(density, mixture, x), None, None
+    if not model.basis:
+        return _annealed(model, mixture, x, rng)
     proposal = ModeProposal(mixture, model.parameters)
     transition = JointIndependence(proposal=proposal).bind(model)
     weights, likelihood = np.full((2, len(x)), -np.inf)
@@ -146,6 +152,31 @@ def _weigh(
         if state is not None and np.isfinite(state.log_weight):
             weights[k], likelihood[k] = state.log_weight, state.log_likelihood
             latents[k] = state.latent
+    return weights, latents, likelihood
+
+
+def _annealed(
+    model: GPModel, mixture: Mixture, x: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As `_weigh`, by `N_LATENTS` annealed draws of the EP fit at each x, which begins at the nearest one."""
+    trials = rng.standard_normal((N_TRIALS, model.n_cases))
+    weights, likelihood = np.full((2, len(x)), -np.inf)
+    latents = np.full((len(x), model.n_cases), np.nan)
+    sites = np.zeros((len(x), 2, model.n_cases))  # precisions and shifts
+    done: list[int] = []
+    for k, log_proposal in enumerate(mixture.log_density(x)):
+        near = done[int(np.square(x[done] - x[k]).sum(1).argmin())] if done else k
+        try:
+            at = SettingFit(model, x[k], (sites[near, 0], sites[near, 1]))
+            draws = at.draws(rng, N_LATENTS, at.n_levels(trials))
+        except NumericalError:
+            continue
+        done.append(k)
+        sites[k] = at.fit.precision, at.fit.shift
+        chosen = draws.pick(rng)
+        weights[k] = at.log_density + draws.log_ratio - log_proposal
+        likelihood[k] = draws.log_likelihood[chosen]
+        latents[k] = draws.predictor[chosen] - at.prior.predictor_mean
     return weights, latents, likelihood
 
 

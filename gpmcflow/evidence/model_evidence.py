@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.mixture import suits, suits_by_ep
+from gpmcflow.approximations.mixture import has_quick_fits, suits, suits_by_ep
 from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.evidence.joint_tempering import JointTemperingProgram
 from gpmcflow.evidence.mixture_evidence import (
@@ -280,7 +280,7 @@ def _weighted(
 def _require_mixture(model: GPModel, alone: bool) -> None:
     """Refuse what the route "mixture" cannot do."""
     where = 'model_evidence: route "mixture"'
-    if not (model.likelihood.conjugate or model.likelihood.log_concave):
+    if not (model.likelihood.conjugate or has_quick_fits(model)):
         raise InputError(
             f"{where}: the {model.likelihood.name} likelihood, which is not log-concave, so that EP fits "
             'take long; take route "two_ended" or "ladder"'

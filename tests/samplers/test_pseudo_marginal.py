@@ -130,10 +130,10 @@ def test_levels_grow_with_the_variance_of_log_weights():
     model = labels()
     frame = gp.PseudoMarginalHMC().adapt(JointProblem.of(model, None), seed=0, key=()).sampler.frame
     small, middle, large = (fit_at(model, [0.0, log_sd]) for log_sd in (-3.0, 3.0, 6.0))
-    assert frame.n_levels(small) == 1
+    assert small.n_levels(frame.trials) == 1
     log_w = middle._log_weights(middle._away(frame.trials))[1]
-    assert frame.n_levels(middle) == np.ceil(np.var(log_w) / 0.5)
-    assert 1 < frame.n_levels(middle) < frame.n_levels(large) == 32  # the most
+    assert middle.n_levels(frame.trials) == np.ceil(np.var(log_w) / 0.5)
+    assert 1 < middle.n_levels(frame.trials) < large.n_levels(frame.trials) == 32  # the most
 
 
 def test_gradient_of_the_log_density_by_differences():

@@ -14,7 +14,7 @@ import xarray as xr
 
 from gpmcflow.approximations.integrated import WarmEvidence, climbed_modes, weighted_draws
 from gpmcflow.approximations.mixture import Mixture, Mode, has_normal_coordinates
-from gpmcflow.approximations.site_draws import Draws, SettingFit
+from gpmcflow.approximations.site_draws import N_TRIALS, Draws, SettingFit
 from gpmcflow.diagnostics.importance_weights import (
     effective_size,
     normalised_weights,
@@ -42,8 +42,6 @@ ANGLE = 1.6  # of trajectories: a quarter of a turn
 MOST_STEPS = 16
 FEW_CASES = 150  # of Student-t: with 200 its noise is known so well that frozen sites are faster
 SETTLING = 30  # transitions of each round of the pilot, and 5 for each hyperparameter in the first
-N_TRIALS = 32  # fixed draws of the latents that choose the levels of each setting
-LEVEL_VARIANCE, MOST_LEVELS = 0.5, 32  # of the log weights of latents for each level
 
 
 class EvidenceFrame(NamedTuple):
@@ -67,11 +65,6 @@ class EvidenceFrame(NamedTuple):
         """Precisions and shifts (n,) of the nearest fit, for one at x (d,)."""
         nearest = int(np.square(self.x - x).sum(1).argmin())
         return self.precision[nearest], self.shift[nearest]
-
-    def n_levels(self, at: SettingFit) -> int:
-        """Levels that draws of the latents climb at a setting: the more, the more log weights vary."""
-        wanted = np.ceil(at.variance(self.trials) / LEVEL_VARIANCE)
-        return int(np.clip(wanted, 1, MOST_LEVELS)) if np.isfinite(wanted) else MOST_LEVELS
 
     def refitted(self, draws: np.ndarray) -> EvidenceFrame:
         """The same with center and scale of draws x (m, d); the old ones count as d + 1 draws."""
@@ -346,7 +339,7 @@ class PseudoMarginalTransition:
         self, rng: np.random.Generator, at: SettingFit, kept: np.ndarray | None = None
     ) -> _Point:
         """New draws at a setting, one of them the predictors ``kept`` (n,), if given."""
-        n_levels = self.frame.n_levels(at)
+        n_levels = at.n_levels(self.frame.trials)
         return _Point(at, at.draws(rng, self.settings.n_latents, n_levels, kept), n_levels)
 
     def _state(self, rng: np.random.Generator, point: _Point) -> PseudoMarginalState:
