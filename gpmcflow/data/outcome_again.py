@@ -9,13 +9,26 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from gpmcflow.data.columns import MOST_LEVELS, Column, is_time, yaml_text
+from gpmcflow.data.columns import MOST_LEVELS, Column, is_time, name_words, yaml_text
 
 MANY_CASES, MOST_CLASSES = 50, 10  # by which a threshold shows
 SCREENED = 200  # rows in which relations of two columns and the outcome are tried first
 ON_A_LINE = 0.99999  # correlation of two columns of which one follows from the other
 FEW_ERRORS = 0.05  # share of rows in which a sum may be another: cells mistyped or corrected
 MOSTLY_SAME = 0.8  # share of rows in which a column is the outcome itself
+TOTAL_WORDS = {
+    "total",
+    "tot",
+    "sum",
+    "all",
+    "income",
+    "inc",
+    "revenue",
+    "gross",
+    "games",
+    "played",
+    "n",
+}
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
 
 
@@ -72,14 +85,22 @@ def find_outcome_again(
         if _is_same(a + b, y):
             found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
         elif _is_same(a - b, y):
-            found[first] = f"with {second} it is {name}"
-        elif _is_same(b - a, y) or _on_a_line(y, _ratio(a, b)):
+            found |= _later_or_rest(first, second, name)
+        elif _is_same(b - a, y):
+            found |= _later_or_rest(second, first, name)
+        elif _on_a_line(y, _ratio(a, b)):
             found[second] = f"with {first} it is {name}"
         elif _on_a_line(y, _ratio(b, a)):
             found[first] = f"with {second} it is {name}"
         elif _is_share_of(a, b, y):
             found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
     return found if len(found) < len(inputs) else {}
+
+
+def _later_or_rest(more: str, less: str, name: str) -> dict[str, str]:
+    """Of two columns with the outcome as their difference, drop the later one, or the rest of a total."""
+    is_total = bool(name_words(more) & TOTAL_WORDS)
+    return {less: f"with {more} it is {name}"} if is_total else {more: f"with {less} it is {name}"}
 
 
 def find_rate(

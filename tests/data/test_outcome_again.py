@@ -89,3 +89,11 @@ def test_a_difference_whose_sign_is_the_outcome(tmp_path):
     """It is never 0, so that the threshold is between -1 and 1."""
     lead = np.where(RNG.random(N) < 0.4, -1, 1) * RNG.integers(1, 15, N)
     assert dropped(tmp_path, "won", lead=lead, won=(lead > 0) * 1) == {"lead": "won is cut from it"}
+
+
+def test_of_a_difference_the_later_value_goes_or_what_a_total_leaves(tmp_path):
+    first, change = RNG.normal(50, 9, (2, N)).round(2)
+    found = dropped(tmp_path, "gain", week0=first, week8=first + change, gain=change)
+    assert set(found) == {"week8"}
+    found = dropped(tmp_path, "saved", spent=first, income=first + change, saved=change)
+    assert set(found) == {"spent"}

@@ -447,9 +447,104 @@ def test_the_last_word_of_a_name_says_whether_it_is_a_code(tmp_path):
 
 
 def test_a_number_of_failures_is_no_status_and_a_second_status_is_left_out(tmp_path):
-    time = RNG.integers(0, 50, N)
+    time = np.append(0, RNG.integers(0, 50, N - 1))
     ends = {f"{what} censor": RNG.integers(0, 2, N) for what in ("block", "drug")}
     found = seen(tmp_path, "onset", failures=RNG.integers(0, 3, N), **ends, a=noise(), onset=time)
     assert found.reading.kind == "survival"
     assert found.settings.drop == ("block censor", "drug censor")
     assert "drug censor: whole number, complete -> dropped: says how something" in found.text("x")
+
+
+def test_numbers_from_1_on_that_are_measured_are_no_row_numbers(tmp_path):
+    """An age, and x beside y; a case is a row number."""
+    for name, target, kept in (("age", "z", True), ("x", "y", True), ("case", "z", False)):
+        columns = {name: range(1, N + 1), "a": noise(), target: noise()}
+        found = seen(tmp_path, target, **columns)
+        assert (found.uses[name] == "input") == kept
+    revenue = RNG.permutation(1000 + 3 * np.arange(N))
+    found = seen(tmp_path, "z", PatientRevenue=revenue, a=noise(), z=noise())
+    assert found.dropped == {}
+    person = RNG.permutation(np.append(np.arange(1, N), 7))  # one of them came twice
+    assert "person" in seen(tmp_path, "z", person=person, a=noise(), z=noise()).dropped
+
+
+def test_numbers_that_stand_for_names_are_groups_or_categories(tmp_path):
+    """Of states beside their names, of schools by name; of levels that columns of 0 and 1 mark."""
+    number = np.repeat(np.arange(3, 66, 3), 6)
+    RNG.shuffle(number)
+    state = [f"state {k}" for k in number]
+    n = len(number)
+    found = seen(tmp_path, "z", state=state, statenum=number, z=noise(n))
+    assert set(found.settings.groups) == {"state", "statenum"}
+    found = seen(tmp_path, "z", state=state, size=number, z=noise(n))
+    assert found.settings.groups == ("state",)
+    for name, grouped in (("schidkn", True), ("schools", False), ("nr", True), ("no", False)):
+        found = seen(tmp_path, "z", **{name: number}, a=noise(n), z=noise(n))
+        assert (found.settings.groups == (name,)) == grouped
+    income = RNG.integers(1, 5, N)
+    marks = {f"in{k}": 1 * (income == k) for k in (1, 2, 3)}
+    found = seen(tmp_path, "z", income=income, **marks, z=noise())
+    assert found.settings.categorical == ("income",)
+    marks["in2"][0] = 1 - marks["in2"][0]
+    assert seen(tmp_path, "z", income=income, **marks, z=noise()).settings.categorical == ()
+
+
+def test_few_blocks_are_categories_and_places_in_a_grid_are_neither(tmp_path):
+    block, within = np.repeat(np.arange(1, 6), 12), np.tile(np.arange(1, 13), 5)
+    found = seen(tmp_path, "z", expt=block, run=within, z=noise())
+    assert (found.settings.groups, "expt" in found.settings.categorical) == ((), True)
+    found = seen(tmp_path, "z", go=block, step=within, z=noise())
+    assert (found.settings.groups, found.settings.categorical) == ((), ("go",))
+    found = seen(tmp_path, "z", colpos=block, rowpos=within, z=noise())
+    assert (found.settings.groups, found.settings.categorical) == ((), ())
+    assert seen(tmp_path, "z", child5=block - 1, z=noise()).settings.categorical == ()
+    assert seen(tmp_path, "z", LandCover=block, z=noise()).settings.categorical == ("LandCover",)
+
+
+def test_the_status_is_the_one_named_after_the_time(tmp_path):
+    """Others that say the same are dropped; one in other codes is a column like any other."""
+    time = RNG.integers(5, 400, N)
+    ends = {f"{what}.stat": RNG.integers(0, 2, N) for what in ("aids", "death")}
+    found = seen(tmp_path, "death.time", **ends, a=noise(), **{"death.time": time})
+    assert (found.settings.event, found.settings.drop) == ("death.stat", ("aids.stat",))
+    relapse, before = RNG.integers(0, 2, N), RNG.integers(1, 3, N)
+    found = seen(tmp_path, "t2", remstat=before, relapse=relapse, a=noise(), t2=time)
+    assert (found.reading.kind, found.settings.event) == ("survival", "relapse")
+    assert found.settings.drop == ()
+    found = seen(tmp_path, "t2", remstat=relapse + 1, relapse=relapse, a=noise(), t2=time)
+    assert found.settings.drop == ("remstat",)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("bac", RNG.uniform(0.01, 0.19, N).round(3), "real"),
+        ("rate", RNG.uniform(0.01, 0.19, N).round(3), "share"),
+        ("value", [0, *np.exp(RNG.normal(9, 2, N - 1)).round(0)], "positive"),
+        ("import", [0, 2 * 10**7, *np.exp(RNG.normal(9, 2, N - 2)).round(0)], "positive"),
+        ("visitors", [0, 2 * 10**7, *np.exp(RNG.normal(9, 2, N - 2)).round(0)], "counts"),
+        ("value", RNG.integers(0, 50, N), "real"),
+        ("perctakers", RNG.integers(0, 90, N), "real"),
+        ("takers", RNG.integers(0, 90, N), "counts"),
+        ("seizure.rate", RNG.integers(0, 90, N), "counts"),
+        ("verbal_sat", RNG.integers(420, 600, N), "real"),
+    ],
+)
+def test_low_numbers_large_amounts_and_percents(tmp_path, name, values, kind):
+    assert seen(tmp_path, name, a=noise(), b=noise(), **{name: values}).reading.kind == kind
+
+
+def test_numbers_that_stand_for_no_value_alone_below_0(tmp_path):
+    hours = np.where(np.arange(N) % 9 == 0, -99, RNG.integers(0, 169, N))
+    assert "-99" in seen(tmp_path, "z", hours=hours, z=noise()).settings.missing
+    hours[1] = -50
+    assert "-99" not in seen(tmp_path, "z", hours=hours, z=noise()).settings.missing
+
+
+def test_dates_with_gaps_and_dates_of_six_digits(tmp_path):
+    days = [f"{1 + i % 12}/{13 + i % 15}/{2005 + i % 3}" for i in range(N)]
+    found = seen(tmp_path, "z", seen=[".", *days[1:]], a=noise(), z=noise())
+    assert (found.columns["seen"].kind, found.columns["seen"].n_missing) == ("date", 1)
+    short = [f"8{i % 7}{1 + i % 12:02d}{1 + i % 28:02d}" for i in range(N)]
+    for name, kind in (("date", "date"), ("price", "whole")):
+        assert seen(tmp_path, "z", **{name: short}, z=noise()).columns[name].kind == kind
