@@ -181,6 +181,7 @@ COUNTER_WORDS = {
     "index", "key", "nr", "no", "num", "number", "code", "row", "case", "record", "subject",
     "obs", "observation",
 }  # fmt: skip
+CASE_WORDS = {"case", "record", "subject", "obs", "observation"}  # rise through a file, with gaps
 LETTERED, PADDED = re.compile(r"\d+[A-Za-z]"), re.compile(r"0\d+")
 ROW_NAMES = re.compile(
     r"index|unnamed:? ?\d*|\.{3}\d+|v1|row[ ._]?(names?|id|num(ber)?|nr|no|index)?|rn|obs(no|nr)?",
@@ -480,4 +481,5 @@ def _id_like(name: str, values: np.ndarray) -> bool:
     words = name_words(name)
     if words & ID_WORDS or name.lower() == INDEX_NAME:
         return True
-    return bool(words & COUNTER_WORDS) and np.ptp(values) == len(values) - 1
+    rises = bool(words & CASE_WORDS) and bool((np.diff(values) > 0.0).all())
+    return rises or (bool(words & COUNTER_WORDS) and np.ptp(values) == len(values) - 1)

@@ -66,9 +66,9 @@ def find_outcome_again(
             continue
         classes = len(set(column.labels.tolist())) <= MOST_CLASSES
         few = len(set(target.labels.tolist())) <= MOST_CLASSES
-        if few and other in numbers and _is_cut(column.values, target.labels, target.missing):
+        if few and other in numbers and _is_cut(column.values, target):
             found[other] = f"{name} is cut from it"
-        elif classes and y is not None and _is_cut(y, column.labels, column.missing):
+        elif classes and y is not None and _is_cut(y, column):
             found[other] = f"cut from {name}"
         elif classes and _follows(target, column):
             found[other] = f"follows from {name}"
@@ -348,14 +348,19 @@ def _fixed_by(x: np.ndarray, y: np.ndarray) -> bool:
     return bool(rises or falls) and not _in_order(x)
 
 
-def _is_cut(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool:
-    """Return whether classes are numbers cut at thresholds, with some close to these on either side."""
-    known = np.isfinite(values) & ~missing
-    x, classes = values[known], labels[known]
+def _is_cut(values: np.ndarray, column: Column) -> bool:
+    """Return whether classes are numbers cut at thresholds, with some close to these on either side.
+
+    Classes that are numbers are numbered through, or near those they are cut from: not ages 3, 5, 10.
+    """
+    known = np.isfinite(values) & ~column.missing
+    x, classes = values[known], column.labels[known]
     levels = set(classes.tolist())
     if known.sum() < MANY_CASES or not 2 <= len(levels) <= MOST_CLASSES:
         return False
     if _in_order(x):  # of the file: see `find_leak`
+        return False
+    if column.values is not None and not _are_classes(column.values[known], x):
         return False
     parts = sorted((x[classes == level] for level in levels), key=np.median)
     gaps = [above.min() - below.max() for below, above in pairwise(parts)]
@@ -363,6 +368,15 @@ def _is_cut(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool
     steps = 2.0 * np.diff(np.unique(x)).min()  # of whole numbers that leave 0 out, it is at 0
     close = np.median(gaps) <= max(0.06 * x.std() * len(parts), steps)
     return bool(enough and min(gaps) >= 0 and close)
+
+
+def _are_classes(numbers: np.ndarray, x: np.ndarray) -> bool:
+    """Return whether numbers are 1, 2, 3, ..., or rounded from others."""
+    levels = np.unique(numbers)
+    if (np.diff(levels) == 1.0).all():
+        return True
+    means = [x[numbers == level].mean() for level in levels]
+    return bool((np.abs(means - levels) <= np.diff(levels).max()).all())
 
 
 def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> str | None:

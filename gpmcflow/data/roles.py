@@ -76,18 +76,21 @@ SUBJECT_WORDS = {
     "twin", "pair", "location", "site", "strata", "stratum", "provider", "provnum", "prov", "pid", "sid",
     "uid", "subjid", "patid", "caseid",
     "bottle", "precinct", "borough", "parish", "province", "canton", "prof", "professor", "curve",
+    "town", "commune", "community", "neighborhood", "neighbourhood", "mom", "event", "earthquake",
+    "street", "hid", "hhid",
 }  # fmt: skip
+CODE_SYSTEMS = {"fips", "fip", "naics", "isic", "sic", "tract", "zip", "plz", "icpsr"}
 CODE_WORDS = {
     "race", "ethnicity", "religion", "sex", "gender", "block", "blk", "dept", "department", "region",
     "type", "class", "group", "grp", "treatment", "treat", "trt", "treatmt", "diet", "species", "variety",
     "batch", "zone", "sector", "industry", "occupation", "method", "machine", "operator", "status",
-    "brand", "code", "category", "cat", "cluster", "store", "unit", "zip", "plz", "marital", "origin",
+    "brand", "code", "category", "cat", "cluster", "store", "unit", "marital", "origin",
     "party", "arm", "site", "plot", "line", "strain", "breed", "colour", "color", "mode", "program", "prog",
     "ward", "room", "column", "row", "field", "lab", "laboratory", "study", "country", "state", "cell",
     "chamber", "cage", "tank", "drug", "poison", "condition", "genotype", "cultivar", "fertilizer",
     "cyl", "month", "weekday", "dow", "weathersit", "season", "rep", "replicate", "replication", "run",
     "precinct", "district", "borough", "parish", "province", "product", "experiment", "expt",
-    "fips", "fip", "naics", "isic", "sic", "tract",
+    *CODE_SYSTEMS,
 }  # fmt: skip
 GRID_WORDS = {
     "pos",
@@ -140,6 +143,7 @@ MEASURES = {  # plurals of what is measured, not counted
     "lengths", "widths", "depths", "distances", "times", "speeds", "mathematics", "maths", "physics",
     "statistics", "economics", "values", "amounts", "units", "residuals",
 }  # fmt: skip
+MONEY = ("sales", "prices", "costs", "wages", "incomes", "salaries", "taxes", "expenses", "savings")
 PERCENT_NAMES = {"percent", "pct", "percentage"}
 PERCENT_WORDS = PERCENT_NAMES | {
     "share",
@@ -157,11 +161,9 @@ SHARE_WORDS = PERCENT_WORDS | {
 }  # fmt: skip
 LOW_SHARE = 0.25  # numbers that stay below it are shares only where they are named so
 PER_CENT = re.compile(r"pct|perc|prop")  # begins of names
-ID_STARTS = re.compile(
-    r"(sch(ool)?|stu?d(ent)?|hh|fam(ily)?|tch|teacher|pers(on)?|pat(ient)?|subj(ect)?|hosp(ital)?|firm)"
-    r"[._]?id",
-    re.IGNORECASE,
-)  # what a number is the id of
+OF_WHAT = (  # ids are, by the short words that stand before or after "id"
+    "sch", "st", "std", "stud", "hh", "fam", "tch", "pers", "pat", "subj", "hosp", "part", "emp", "cty",
+)  # fmt: skip
 ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after another letter
 STATUS = re.compile(
     r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
@@ -178,6 +180,7 @@ MANY_CASES = 50  # by which a pattern shows
 FEWEST_GROUPS = 5  # fewer are categories
 FEWEST_NUMBERS = 8  # fewer whole numbers are codes or grades, unless they are ids
 FEW_TEXTS = 10  # so many names are categories, unless they are ids
+MANY_NAMES = 100  # numbers of families and the like, of which most may stand in one row
 MOST_GROUPS = 500  # of a column named otherwise than subjects are
 MANY_CLASSES = 12  # of an outcome in words: with more, one is set against the rest
 LARGE = 1000  # amounts from 0 in whole units, such as dollars, go beyond it
@@ -242,7 +245,7 @@ def is_counted(column: Column) -> bool:
 def is_plural(word: str) -> bool:
     """Return whether a word is a plural of what can be counted, such as contacts."""
     ends = word.endswith("s") and not word.endswith(("ss", "us", "is", "ias"))
-    return ends and len(word) > 3 and word not in MEASURES
+    return ends and len(word) > 3 and not (word in MEASURES or word.endswith(MONEY))
 
 
 def are_percent(column: Column) -> bool:
@@ -311,8 +314,9 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         whole and _rises_from_few(values) and not words & (AMOUNT_WORDS | GRADE_WORDS)
     ):
         return Reading("counts", "counts")
-    few_of_one = values.max() < LOW_SHARE and not words & SHARE_WORDS
-    if (not whole and values.min() >= 0 and values.max() <= 1 and not few_of_one) or (
+    amount = bool(words & POSITIVE_WORDS) or values.max() < LOW_SHARE
+    of_one = words & SHARE_WORDS or not amount
+    if (not whole and values.min() >= 0 and values.max() <= 1 and of_one) or (
         are_percent(column) and _is_share(column) and values.min() >= 0 and values.max() <= 100
     ):
         top = 100 if are_percent(column) else 1
@@ -529,12 +533,12 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         words = name_words(name)
         levels = len(set(column.labels[~column.missing].tolist()))
         known = int((~column.missing).sum())
-        stated = bool(ID_STARTS.match(name))
-        stated |= name.lower() in ("nr", "case") and levels > MOST_LEVELS
+        stated = is_id_of(name) or (name.lower() in ("nr", "case") and levels > MOST_LEVELS)
         is_id = bool(stated or words & ID_WORDS or ID_ENDS.search(name))
         words = {last_word(name)} if not is_id else words  # a lot, not the frontage of a lot
-        repeated = levels <= (0.7 if is_id else 0.5) * known
-        most = known if words & SUBJECT_WORDS else MOST_GROUPS
+        often = 0.7 if is_id else 0.8 if words & SUBJECT_WORDS and levels > MANY_NAMES else 0.5
+        repeated = levels <= often * known
+        most = known if words & SUBJECT_WORDS or stated else MOST_GROUPS
         if not repeated or not FEWEST_GROUPS <= levels <= most or column.kind == "date":
             continue
         named = bool(words & SUBJECT_WORDS or stated) and column.kind != "number"
@@ -555,6 +559,14 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         if named or many or code or blocks:
             groups.append(name)
     return groups
+
+
+def is_id_of(name: str) -> bool:
+    """Return whether a name, in small letters, says what it is the id of: townid, hhid, or schidkn."""
+    name = name.lower()
+    after = re.match(rf"({'|'.join((*OF_WHAT, 'school', 'student'))})[._]?id", name)
+    before = re.fullmatch(r"(.+?)[._]?(id|no|nr)", name)
+    return bool(after or (before and before[1] in SUBJECT_WORDS.union(OF_WHAT)))
 
 
 def ends_like_a_code(name: str) -> bool:
@@ -650,6 +662,7 @@ def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[s
         last = last_word(name)
         measured = last in AMOUNT_WORDS - {"index", "test", "level"} or (name == "x" and beside_y)
         subjects = last in SUBJECT_WORDS | COUNTER_WORDS and name_words(name) & SUBJECT_WORDS
+        subjects = subjects or last.endswith("code") or last in CODE_SYSTEMS
         if values[0] in (0.0, 1.0) and (np.diff(values) == 1.0).all():
             found |= {} if measured else {name: "row number"}
         elif subjects and len(np.unique(values)) >= NEARLY_ALL * len(values):
@@ -673,12 +686,13 @@ def _goes_on(values: np.ndarray) -> bool:
 
 
 def _is_amount(column: Column) -> bool:
-    """Return whether few whole numbers may be a number of something: from 2 on, some rare, not in blocks."""
+    """Return whether few whole numbers may be a number of something: from 1 on, some rare, not in blocks."""
     values = column.values[np.isfinite(column.values)]
     blocks = 1 + np.count_nonzero(np.diff(values))
     sizes = np.unique(values, return_counts=True)[1]
-    uneven = sizes.min() < 0.25 * sizes.max()  # subjects of a design have as many rows each
-    return bool(values.min() > 1 and blocks > 2 * len(sizes) and uneven)
+    least = sizes.min() / sizes.max()  # subjects of a design have as many rows each
+    uneven = least < (0.25 if values.min() > 1 else 0.02)  # a family of 1 is a number of people
+    return bool(values.min() >= 1 and blocks > 2 * len(sizes) and uneven)
 
 
 def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:

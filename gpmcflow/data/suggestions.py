@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from gpmcflow.data.area_names import AreaNames
 from gpmcflow.data.column_uses import column_uses
@@ -245,7 +246,7 @@ def suggest(
         raise InputErrors([f"{path.name}: no column to learn from beside the target"])
     bad_cells += [line for name in inputs for line in columns[name].problems]
     explaining = [name for name in inputs if name not in settings.groups]
-    season = _season(columns, explaining, outcome)
+    season = _season(columns, explaining, _within_groups(columns, settings.groups, outcome))
     if season:
         settings = replace(settings, test_by=season[0])
     elif names_held_out := _held_out_groups(
@@ -481,6 +482,16 @@ def _roles(
 
 def _levels(column: Column) -> list[str]:
     return sorted(set(column.labels[~column.missing].tolist()))
+
+
+def _within_groups(
+    columns: dict[str, Column], groups: Sequence[str], outcome: np.ndarray
+) -> np.ndarray:
+    """Return the outcome less the mean of the same names, so that who is seen when makes no season."""
+    if not groups:
+        return outcome
+    names = pd.Series(list(zip(*(columns[name].labels for name in groups), strict=True)))
+    return outcome - pd.Series(outcome).groupby(names).transform("mean").to_numpy()
 
 
 def _season(

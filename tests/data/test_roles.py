@@ -462,6 +462,7 @@ def test_numbers_from_1_on_that_are_measured_are_no_row_numbers(tmp_path):
         found = seen(tmp_path, target, **columns)
         assert (found.uses[name] == "input") == kept
     revenue = RNG.permutation(1000 + 3 * np.arange(N))
+    assert "bcode" in seen(tmp_path, "z", bcode=revenue, a=noise(), z=noise()).dropped
     found = seen(tmp_path, "z", PatientRevenue=revenue, a=noise(), z=noise())
     assert found.dropped == {}
     person = RNG.permutation(np.append(np.arange(1, N), 7))  # one of them came twice
@@ -478,9 +479,25 @@ def test_numbers_that_stand_for_names_are_groups_or_categories(tmp_path):
     assert set(found.settings.groups) == {"state", "statenum"}
     found = seen(tmp_path, "z", state=state, size=number, z=noise(n))
     assert found.settings.groups == ("state",)
-    for name, grouped in (("schidkn", True), ("schools", False), ("nr", True), ("no", False)):
+    names = {
+        "schidkn": True,
+        "schools": False,
+        "nr": True,
+        "no": False,
+        "townid": True,
+        "acid": False,
+    }
+    for name, grouped in names.items():
         found = seen(tmp_path, "z", **{name: number}, a=noise(n), z=noise(n))
         assert (found.settings.groups == (name,)) == grouped
+    many = RNG.integers(1, 400, 500)  # most of them in one row or two
+    for name, grouped in (("family", True), ("size", False)):
+        found = seen(tmp_path, "z", **{name: many}, a=noise(500), z=noise(500))
+        assert (found.settings.groups == (name,)) == grouped
+    cases = np.cumsum(RNG.integers(1, 5, N))
+    for name, use in (("case", "id"), ("score", "input")):
+        found = seen(tmp_path, "z", **{name: cases}, a=noise(), z=noise())
+        assert found.uses[name] == use
     income = RNG.integers(1, 5, N)
     marks = {f"in{k}": 1 * (income == k) for k in (1, 2, 3)}
     found = seen(tmp_path, "z", income=income, **marks, z=noise())
@@ -520,6 +537,8 @@ def test_the_status_is_the_one_named_after_the_time(tmp_path):
     [
         ("bac", RNG.uniform(0.01, 0.19, N).round(3), "real"),
         ("rate", RNG.uniform(0.01, 0.19, N).round(3), "share"),
+        ("price.stb", RNG.uniform(0.2, 0.7, N).round(2), "real"),
+        ("tsales", RNG.negative_binomial(1, 0.001, N) + 101, "positive"),
         ("value", [0, *np.exp(RNG.normal(9, 2, N - 1)).round(0)], "positive"),
         ("import", [0, 2 * 10**7, *np.exp(RNG.normal(9, 2, N - 2)).round(0)], "positive"),
         ("visitors", [0, 2 * 10**7, *np.exp(RNG.normal(9, 2, N - 2)).round(0)], "counts"),
@@ -548,3 +567,30 @@ def test_dates_with_gaps_and_dates_of_six_digits(tmp_path):
     short = [f"8{i % 7}{1 + i % 12:02d}{1 + i % 28:02d}" for i in range(N)]
     for name, kind in (("date", "date"), ("price", "whole")):
         assert seen(tmp_path, "z", **{name: short}, z=noise()).columns[name].kind == kind
+
+
+def test_a_family_of_1_is_a_number_of_people_in_a_large_file(tmp_path):
+    """Where few are large; families of much the same size are groups."""
+    n = 2000
+    for sizes, grouped in (
+        (np.minimum(RNG.geometric(0.4, n), 13), ()),
+        (RNG.integers(1, 14, n), ("family",)),
+    ):
+        assert seen(tmp_path, "z", family=sizes, z=noise(n)).settings.groups == grouped
+
+
+def test_row_names_without_a_name_beside_an_index(tmp_path):
+    """As write.csv leaves them, of a table that has a column index itself."""
+    index = RNG.integers(1, 50, N)
+    found = seen(tmp_path, "z", **{"": range(1, N + 1), "index": index}, z=noise())
+    assert found.uses == {"Unnamed: 0": "id", "index": "input", "z": "target"}
+
+
+def test_who_is_seen_when_makes_no_season(tmp_path):
+    """People with high values come every fourth day; of people unknown it is a season."""
+    day = np.repeat(np.arange(80), 2)
+    high = (day % 4 == 1) & (np.arange(160) % 2 == 1)
+    value = np.where(high, 9.0, 0.0) + RNG.normal(0, 0.3, 160)
+    pid = 40 * high + RNG.integers(1, 30, 160)
+    assert seen(tmp_path, "value", pid=pid, day=day, value=value.round(3)).season is None
+    assert seen(tmp_path, "value", day=day, value=value.round(3)).season[1].period == 4.0
