@@ -83,24 +83,28 @@ def find_outcome_again(
         if {first, second} & set(found) or not _may_make(a[some], b[some], y[some]):
             continue
         if _is_same(a + b, y):
-            found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
+            found |= {first: _beside(second, name), second: _beside(first, name)}
         elif _is_same(a - b, y):
             found |= _later_or_rest(first, second, name)
         elif _is_same(b - a, y):
             found |= _later_or_rest(second, first, name)
         elif _on_a_line(y, _ratio(a, b)):
-            found[second] = f"with {first} it is {name}"
+            found[second] = _beside(first, name)
         elif _on_a_line(y, _ratio(b, a)):
-            found[first] = f"with {second} it is {name}"
+            found[first] = _beside(second, name)
         elif _is_share_of(a, b, y):
-            found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
+            found |= {first: _beside(second, name), second: _beside(first, name)}
     return found if len(found) < len(inputs) else {}
+
+
+def _beside(other: str, name: str) -> str:
+    return f"gives {name} together with {other}"
 
 
 def _later_or_rest(more: str, less: str, name: str) -> dict[str, str]:
     """Of two columns with the outcome as their difference, drop the later one, or the rest of a total."""
     is_total = bool(name_words(more) & TOTAL_WORDS)
-    return {less: f"with {more} it is {name}"} if is_total else {more: f"with {less} it is {name}"}
+    return {less: _beside(more, name)} if is_total else {more: _beside(less, name)}
 
 
 def find_rate(

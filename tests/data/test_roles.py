@@ -365,7 +365,7 @@ def test_a_table_of_a_thousand_columns_is_read_in_seconds(tmp_path):
     began = time.process_time()
     suggestion = suggest(tmp_path / "wide.csv", "y")
     assert time.process_time() - began < 20.0  # 1 s for each 25,000 pairs one by one: 20 s and more
-    assert "with c998 it is y" in suggestion.summary()
+    assert "gives y together with c998" in suggestion.summary()
 
 
 @pytest.mark.parametrize(
@@ -594,3 +594,9 @@ def test_who_is_seen_when_makes_no_season(tmp_path):
     pid = 40 * high + RNG.integers(1, 30, 160)
     assert seen(tmp_path, "value", pid=pid, day=day, value=value.round(3)).season is None
     assert seen(tmp_path, "value", day=day, value=value.round(3)).season[1].period == 4.0
+
+
+def test_counts_are_offered_only_where_none_is_below_0(tmp_path):
+    for low, offered in ((-5, False), (3, True)):
+        text = seen(tmp_path, "mark", a=noise(), mark=RNG.integers(low, 90, N)).text("own")
+        assert ("any number; or counts" in text) == offered
