@@ -469,8 +469,8 @@ def test_numbers_from_1_on_that_are_measured_are_no_row_numbers(tmp_path):
     assert "person" in seen(tmp_path, "z", person=person, a=noise(), z=noise()).dropped
 
 
-def test_numbers_that_stand_for_names_are_groups_or_categories(tmp_path):
-    """Of states beside their names, of schools by name; of levels that columns of 0 and 1 mark."""
+def test_numbers_that_stand_for_names_are_groups(tmp_path):
+    """Of states beside their names, of schools and towns by their own."""
     number = np.repeat(np.arange(3, 66, 3), 6)
     RNG.shuffle(number)
     state = [f"state {k}" for k in number]
@@ -490,6 +490,9 @@ def test_numbers_that_stand_for_names_are_groups_or_categories(tmp_path):
     for name, grouped in names.items():
         found = seen(tmp_path, "z", **{name: number}, a=noise(n), z=noise(n))
         assert (found.settings.groups == (name,)) == grouped
+
+
+def test_numbers_of_families_and_cases_that_hardly_come_again(tmp_path):
     many = RNG.integers(1, 400, 500)  # most of them in one row or two
     for name, grouped in (("family", True), ("size", False)):
         found = seen(tmp_path, "z", **{name: many}, a=noise(500), z=noise(500))
@@ -498,6 +501,9 @@ def test_numbers_that_stand_for_names_are_groups_or_categories(tmp_path):
     for name, use in (("case", "id"), ("score", "input")):
         found = seen(tmp_path, "z", **{name: cases}, a=noise(), z=noise())
         assert found.uses[name] == use
+
+
+def test_levels_that_columns_of_0_and_1_mark_are_categories(tmp_path):
     income = RNG.integers(1, 5, N)
     marks = {f"in{k}": 1 * (income == k) for k in (1, 2, 3)}
     found = seen(tmp_path, "z", income=income, **marks, z=noise())
