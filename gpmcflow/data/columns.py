@@ -38,6 +38,7 @@ FORMATS = {
         "YYYY-MM-DD": r"(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})",
         "YYYY/MM/DD": r"(?P<y>\d{4})/(?P<m>\d{1,2})/(?P<d>\d{1,2})",
         "YYYYMMDD": r"(?P<y>1[6-9]\d\d|20\d\d)(?P<m>\d{2})(?P<d>\d{2})",
+        "YYMMDD": r"(?P<y>\d{2})(?P<m>\d{2})(?P<d>\d{2})",
         "DD.MM.YYYY": r"(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})",
         "DD/MM/YYYY": r"(?P<d>\d{1,2})/(?P<m>\d{1,2})/(?P<y>\d{4})",
         "MM/DD/YYYY": r"(?P<m>\d{1,2})/(?P<d>\d{1,2})/(?P<y>\d{4})",
@@ -61,7 +62,7 @@ FORMATS = {
         "Qq YYYY": r"[qQ](?P<q>[1-4])[ ./:-]?(?P<y>\d{4})",
     }.items()
 }  # fmt: skip
-NUMERALS = "YYYYMMDD"  # the format whose dates are also numbers
+NUMERALS = ("YYYYMMDD", "YYMMDD")  # formats of numbers, the second in columns named like dates
 TRIED = 100  # different cells, of which some must be dates
 PIVOT = 69  # a year of two digits is from 1969 to 2068
 _NAMES = """
@@ -107,7 +108,7 @@ def date_formats(cells: Sequence[str], *, time: bool = False) -> dict[str, np.nd
     Of the two orders of day and month with strokes, the one that fits more cells (day first, if
     both do equally) comes first; the other is there only if it alone reads some cell.
     """
-    never = {NUMERALS} if time else {NUMERALS, "MM/YY"}
+    never = {*NUMERALS} if time else {*NUMERALS, "MM/YY"}
     tried = {words: pattern for words, pattern in FORMATS.items() if words not in never}
     some = list(dict.fromkeys(filter(None, cells)))[:TRIED]
     if not any(pattern.fullmatch(cell) for pattern in tried.values() for cell in some):
@@ -180,6 +181,7 @@ COUNTER_WORDS = {
     "index", "key", "nr", "no", "num", "number", "code", "row", "case", "record", "subject",
     "obs", "observation",
 }  # fmt: skip
+CASE_WORDS = {"case", "record", "subject", "obs", "observation"}  # rise through a file, with gaps
 LETTERED, PADDED = re.compile(r"\d+[A-Za-z]"), re.compile(r"0\d+")
 ROW_NAMES = re.compile(
     r"index|unnamed:? ?\d*|\.{3}\d+|v1|row[ ._]?(names?|id|num(ber)?|nr|no|index)?|rn|obs(no|nr)?",
@@ -194,6 +196,7 @@ TIME_WORDS = {
 }  # fmt: skip
 
 
+DATE_WORDS = {"date", "day", "dt"}
 LARGEST = 1e150  # number in a file
 
 
@@ -395,12 +398,14 @@ def _numbers(
 def _numerals(column: Column) -> Column | None:
     """Return the column as one of dates without marks, such as 19880806, None if a cell is no such date."""
     cells = np.where(column.missing, "", column.labels).tolist()
-    if not FORMATS[NUMERALS].fullmatch(next(filter(None, cells), "")):  # most columns end here
-        return None
-    days = parse_dates(cells, NUMERALS)
-    if not np.isfinite(days[~column.missing]).all() or name_words(column.name) & ID_WORDS:
-        return None
-    return _as_dates(column, days, NUMERALS)
+    first, named = next(filter(None, cells), ""), name_words(column.name)
+    for words in NUMERALS if named & DATE_WORDS else NUMERALS[:1]:
+        if not FORMATS[words].fullmatch(first):  # most columns end here
+            continue
+        days = parse_dates(cells, words)
+        if np.isfinite(days[~column.missing]).all() and not named & ID_WORDS:
+            return _as_dates(column, days, words)
+    return None
 
 
 def _dates(table: CsvTable, column: Column) -> Column | None:
@@ -476,4 +481,5 @@ def _id_like(name: str, values: np.ndarray) -> bool:
     words = name_words(name)
     if words & ID_WORDS or name.lower() == INDEX_NAME:
         return True
-    return bool(words & COUNTER_WORDS) and np.ptp(values) == len(values) - 1
+    rises = bool(words & CASE_WORDS) and bool((np.diff(values) > 0.0).all())
+    return rises or (bool(words & COUNTER_WORDS) and np.ptp(values) == len(values) - 1)

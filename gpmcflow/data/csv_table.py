@@ -112,8 +112,8 @@ def read_csv(path: Path, separator: str = ",", index_name: str | None = None) ->
     if not records:
         raise InputError(f"{path}: the file is empty; allowed: a header row and data rows")
     names = records[0][1]
-    if index_name is not None and not names[0] and index_name not in names:
-        names[0] = index_name
+    if index_name is not None and not names[0]:
+        names[0] = UNNAMED if index_name in names else index_name
     problems = _header_problems(path, names)
     if len(records) == 1:
         problems.append(f"{path}: found a header and no data rows; add the cases below it")
@@ -255,6 +255,7 @@ def number_of(cell: str) -> float:
 
 # Cells of a table read as numbers, labels or nothing.
 
+UNNAMED = "Unnamed: 0"  # what pandas calls a first column without a name
 MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "?")
 THOUSANDS = re.compile(  # grouped digits, as 1,234.50; 1,234 may have a decimal mark
     r"[+\u2212-]?[1-9]\d{0,2}(?P<mark>[.,'’ ])\d{3}(?:(?P=mark)\d{3})*(?P<rest>(?!(?P=mark))[.,]\d+)?"

@@ -9,13 +9,26 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-from gpmcflow.data.columns import MOST_LEVELS, Column, is_time, yaml_text
+from gpmcflow.data.columns import MOST_LEVELS, Column, is_time, name_words, yaml_text
 
 MANY_CASES, MOST_CLASSES = 50, 10  # by which a threshold shows
 SCREENED = 200  # rows in which relations of two columns and the outcome are tried first
 ON_A_LINE = 0.99999  # correlation of two columns of which one follows from the other
 FEW_ERRORS = 0.05  # share of rows in which a sum may be another: cells mistyped or corrected
 MOSTLY_SAME = 0.8  # share of rows in which a column is the outcome itself
+TOTAL_WORDS = {
+    "total",
+    "tot",
+    "sum",
+    "all",
+    "income",
+    "inc",
+    "revenue",
+    "gross",
+    "games",
+    "played",
+    "n",
+}
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
 
 
@@ -53,9 +66,9 @@ def find_outcome_again(
             continue
         classes = len(set(column.labels.tolist())) <= MOST_CLASSES
         few = len(set(target.labels.tolist())) <= MOST_CLASSES
-        if few and other in numbers and _is_cut(column.values, target.labels, target.missing):
+        if few and other in numbers and _is_cut(column.values, target):
             found[other] = f"{name} is cut from it"
-        elif classes and y is not None and _is_cut(y, column.labels, column.missing):
+        elif classes and y is not None and _is_cut(y, column):
             found[other] = f"cut from {name}"
         elif classes and _follows(target, column):
             found[other] = f"follows from {name}"
@@ -70,16 +83,28 @@ def find_outcome_again(
         if {first, second} & set(found) or not _may_make(a[some], b[some], y[some]):
             continue
         if _is_same(a + b, y):
-            found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
+            found |= {first: _beside(second, name), second: _beside(first, name)}
         elif _is_same(a - b, y):
-            found[first] = f"with {second} it is {name}"
-        elif _is_same(b - a, y) or _on_a_line(y, _ratio(a, b)):
-            found[second] = f"with {first} it is {name}"
+            found |= _later_or_rest(first, second, name)
+        elif _is_same(b - a, y):
+            found |= _later_or_rest(second, first, name)
+        elif _on_a_line(y, _ratio(a, b)):
+            found[second] = _beside(first, name)
         elif _on_a_line(y, _ratio(b, a)):
-            found[first] = f"with {second} it is {name}"
+            found[first] = _beside(second, name)
         elif _is_share_of(a, b, y):
-            found |= {first: f"with {second} it is {name}", second: f"with {first} it is {name}"}
+            found |= {first: _beside(second, name), second: _beside(first, name)}
     return found if len(found) < len(inputs) else {}
+
+
+def _beside(other: str, name: str) -> str:
+    return f"gives {name} together with {other}"
+
+
+def _later_or_rest(more: str, less: str, name: str) -> dict[str, str]:
+    """Of two columns with the outcome as their difference, drop the later one, or the rest of a total."""
+    is_total = bool(name_words(more) & TOTAL_WORDS)
+    return {less: _beside(more, name)} if is_total else {more: _beside(less, name)}
 
 
 def find_rate(
@@ -327,14 +352,19 @@ def _fixed_by(x: np.ndarray, y: np.ndarray) -> bool:
     return bool(rises or falls) and not _in_order(x)
 
 
-def _is_cut(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool:
-    """Return whether classes are numbers cut at thresholds, with some close to these on either side."""
-    known = np.isfinite(values) & ~missing
-    x, classes = values[known], labels[known]
+def _is_cut(values: np.ndarray, column: Column) -> bool:
+    """Return whether classes are numbers cut at thresholds, with some close to these on either side.
+
+    Classes that are numbers are numbered through, or near those they are cut from: not ages 3, 5, 10.
+    """
+    known = np.isfinite(values) & ~column.missing
+    x, classes = values[known], column.labels[known]
     levels = set(classes.tolist())
     if known.sum() < MANY_CASES or not 2 <= len(levels) <= MOST_CLASSES:
         return False
     if _in_order(x):  # of the file: see `find_leak`
+        return False
+    if column.values is not None and not _are_classes(column.values[known], x):
         return False
     parts = sorted((x[classes == level] for level in levels), key=np.median)
     gaps = [above.min() - below.max() for below, above in pairwise(parts)]
@@ -342,6 +372,15 @@ def _is_cut(values: np.ndarray, labels: np.ndarray, missing: np.ndarray) -> bool
     steps = 2.0 * np.diff(np.unique(x)).min()  # of whole numbers that leave 0 out, it is at 0
     close = np.median(gaps) <= max(0.06 * x.std() * len(parts), steps)
     return bool(enough and min(gaps) >= 0 and close)
+
+
+def _are_classes(numbers: np.ndarray, x: np.ndarray) -> bool:
+    """Return whether numbers are 1, 2, 3, ..., or rounded from others."""
+    levels = np.unique(numbers)
+    if (np.diff(levels) == 1.0).all():
+        return True
+    means = [x[numbers == level].mean() for level in levels]
+    return bool((np.abs(means - levels) <= np.diff(levels).max()).all())
 
 
 def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> str | None:

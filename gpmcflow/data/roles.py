@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpmcflow.data.columns import (
+    COUNTER_WORDS,
     ID_WORDS,
     MOST_LEVELS,
     Column,
@@ -74,19 +75,35 @@ SUBJECT_WORDS = {
     "player", "team", "item", "word", "cluster", "id", "ids", "cask", "wafer", "lot", "chick", "plate",
     "twin", "pair", "location", "site", "strata", "stratum", "provider", "provnum", "prov", "pid", "sid",
     "uid", "subjid", "patid", "caseid",
-    "bottle", "precinct", "borough", "parish", "province", "canton",
+    "bottle", "precinct", "borough", "parish", "province", "canton", "prof", "professor", "curve",
+    "town", "commune", "community", "neighborhood", "neighbourhood", "mom", "event", "earthquake",
+    "street", "hid", "hhid",
 }  # fmt: skip
+CODE_SYSTEMS = {"fips", "fip", "naics", "isic", "sic", "tract", "zip", "plz", "icpsr"}
 CODE_WORDS = {
     "race", "ethnicity", "religion", "sex", "gender", "block", "blk", "dept", "department", "region",
     "type", "class", "group", "grp", "treatment", "treat", "trt", "treatmt", "diet", "species", "variety",
     "batch", "zone", "sector", "industry", "occupation", "method", "machine", "operator", "status",
-    "brand", "code", "category", "cat", "cluster", "store", "unit", "zip", "plz", "marital", "origin",
+    "brand", "code", "category", "cat", "cluster", "store", "unit", "marital", "origin",
     "party", "arm", "site", "plot", "line", "strain", "breed", "colour", "color", "mode", "program", "prog",
     "ward", "room", "column", "row", "field", "lab", "laboratory", "study", "country", "state", "cell",
     "chamber", "cage", "tank", "drug", "poison", "condition", "genotype", "cultivar", "fertilizer",
     "cyl", "month", "weekday", "dow", "weathersit", "season", "rep", "replicate", "replication", "run",
-    "precinct", "district", "borough", "parish", "province",
+    "precinct", "district", "borough", "parish", "province", "product", "experiment", "expt",
+    *CODE_SYSTEMS,
 }  # fmt: skip
+GRID_WORDS = {
+    "pos",
+    "position",
+    "row",
+    "rowpos",
+    "col",
+    "colpos",
+    "column",
+    "layer",
+    "depth",
+    "level",
+}
 CYCLES = {"month", "weekday", "dow", "season"}  # codes only where they come again; else times
 COUNT_WORDS = {
     "count", "counts", "number", "num", "n", "nr", "freq", "frequency", "visits", "visit", "events",
@@ -94,11 +111,11 @@ COUNT_WORDS = {
     "births", "stations", "seeds", "fish", "claims", "crimes", "crime", "admissions", "seizures", "breaks",
     "bugs", "insects", "eggs", "larvae", "calls", "goals", "injuries", "failures", "faults", "defects",
     "trips", "ships", "incidents", "articles", "art", "kids", "children", "citations", "absences", "awards",
-    "satellites", "satell", "sat", "infections", "offspring", "colonies", "plants", "trees", "nests",
+    "satellites", "satell", "infections", "offspring", "colonies", "plants", "trees", "nests",
     "doctorvisits", "visitors", "passengers", "arrivals", "users", "rentals", "homicides", "murders",
     "suicides", "strikes", "affairs", "discoveries", "abundance", "richness", "nspecies", "matings",
     "bites", "attacks", "wins", "patents", "tumors", "tumours", "lesions", "cysts", "mutants", "purchases",
-    "orders", "downloads", "clicks", "followers",
+    "seizure", "orders", "downloads", "clicks", "followers",
     "drivers", "pedestrians", "fatalities", "casualties", "crashes", "collisions", "victims",
 }  # fmt: skip
 AMOUNT_WORDS = {
@@ -126,6 +143,7 @@ MEASURES = {  # plurals of what is measured, not counted
     "lengths", "widths", "depths", "distances", "times", "speeds", "mathematics", "maths", "physics",
     "statistics", "economics", "values", "amounts", "units", "residuals",
 }  # fmt: skip
+MONEY = ("sales", "prices", "costs", "wages", "incomes", "salaries", "taxes", "expenses", "savings")
 PERCENT_NAMES = {"percent", "pct", "percentage"}
 PERCENT_WORDS = PERCENT_NAMES | {
     "share",
@@ -137,21 +155,35 @@ GRADE_WORDS = {
     "apply", "opinion", "agree", "agreement", "health", "education", "bitterness", "response", "mental",
     "improvement", "improved", "outcome", "level", "class", "evaluation", "eval",
 }  # fmt: skip
+SHARE_WORDS = PERCENT_WORDS | {
+    "rate", "rates", "prop", "prob", "probability", "frac", "freq", "frequency", "prevalence", "incidence",
+    "cover", "coverage", "yield", "ratio",
+}  # fmt: skip
+LOW_SHARE = 0.25  # numbers that stay below it are shares only where they are named so
+PER_CENT = re.compile(r"pct|perc|prop")  # begins of names
+OF_WHAT = (  # ids are, by the short words that stand before or after "id"
+    "sch", "st", "std", "stud", "hh", "fam", "tch", "pers", "pat", "subj", "hosp", "part", "emp", "cty",
+)  # fmt: skip
 ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after another letter
 STATUS = re.compile(
     r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
 )
 DURATIONS = re.compile(
-    r"time|surv|^tt|days|months|years|weeks|duration|^t$|spell|follow|onset|latency"
+    r"time|surv|^tt|days|months|years|weeks|duration|^t\d?$|stop$|spell|follow|onset|latency"
 )
 SURELY = 8  # rows expected where there is none: by chance in one of 3,000 files
+GO_TOGETHER = 0.8  # share of rows in which two columns that say how cases ended agree
 FIRST_YEAR, LAST_YEAR = 1500, 2100
+MOST_UNNAMED = 1e5  # whole numbers from 0 up to it are counts by whatever name
+NEARLY_ALL = 0.95  # of the rows, in which numbers of subjects are different
 MANY_CASES = 50  # by which a pattern shows
 FEWEST_GROUPS = 5  # fewer are categories
 FEWEST_NUMBERS = 8  # fewer whole numbers are codes or grades, unless they are ids
 FEW_TEXTS = 10  # so many names are categories, unless they are ids
+MANY_NAMES = 100  # numbers of families and the like, of which most may stand in one row
 MOST_GROUPS = 500  # of a column named otherwise than subjects are
 MANY_CLASSES = 12  # of an outcome in words: with more, one is set against the rest
+LARGE = 1000  # amounts from 0 in whole units, such as dollars, go beyond it
 FEWEST_BLOCKS, MOST_BLOCKS, FEWEST_IN_A_BLOCK = 8, 12, 8  # by which spreads are compared
 RISES = 0.7  # correlation of logs of spread and level
 SKEWED = 1.0  # skewness of positive numbers that are modelled on the log scale
@@ -202,14 +234,18 @@ def is_counted(column: Column) -> bool:
         return True
     if words & (AMOUNT_WORDS | GRADE_WORDS) and not words <= {"days", "nights"}:
         return False
+    if PER_CENT.match(column.name.lower()) and values.max() <= 100:
+        return False
+    plural = is_plural(last_word(column.name))
     rounded = values.max() >= 100 and not (values % 10).any()
-    return bool(values.min() == 0 or (is_plural(last_word(column.name)) and not rounded))
+    from_none = values.min() == 0 and (plural or values.max() < MOST_UNNAMED)
+    return bool(from_none or (plural and not rounded))
 
 
 def is_plural(word: str) -> bool:
     """Return whether a word is a plural of what can be counted, such as contacts."""
     ends = word.endswith("s") and not word.endswith(("ss", "us", "is", "ias"))
-    return ends and len(word) > 3 and word not in MEASURES
+    return ends and len(word) > 3 and not (word in MEASURES or word.endswith(MONEY))
 
 
 def are_percent(column: Column) -> bool:
@@ -278,7 +314,9 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         whole and _rises_from_few(values) and not words & (AMOUNT_WORDS | GRADE_WORDS)
     ):
         return Reading("counts", "counts")
-    if (not whole and values.min() >= 0 and values.max() <= 1) or (
+    amount = bool(words & POSITIVE_WORDS) or values.max() < LOW_SHARE
+    of_one = words & SHARE_WORDS or not amount
+    if (not whole and values.min() >= 0 and values.max() <= 1 and of_one) or (
         are_percent(column) and _is_share(column) and values.min() >= 0 and values.max() <= 100
     ):
         top = 100 if are_percent(column) else 1
@@ -288,7 +326,8 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         return Reading("share", "real", why)
     named = words & POSITIVE_WORDS
     spread = _skewness(values)
-    from_none = values.min() == 0 and (named or (not whole and spread > SKEWED))
+    fine = not whole or values.max() >= LARGE
+    from_none = values.min() == 0 and (named or (fine and spread > SKEWED))
     if (values.min() > 0 or from_none) and not is_years(column):
         logged = re.match(r"(log|ln)|l[a-z]+", column.name.lower()) and values.max() < 20
         low = named and values.min() == 0  # nothing of it, and never less
@@ -362,6 +401,35 @@ def find_status(columns: Mapping[str, Column]) -> list[str]:
         named = STATUS.search(name.lower()) and not counted  # failures 0, 1, 2 are a number of them
         found += [name] * bool(named and 2 <= len(levels) <= 4)
     return found
+
+
+def status_of(target: str, names: list[str], columns: Mapping[str, Column]) -> str | None:
+    """Return the column of `names` that says which times of the target had ended, None without any.
+
+    The one named after the target, as death.stat beside death.time; else of 0 and 1, or of fewest values.
+    """
+
+    def rank(name: str) -> tuple[bool, bool, int]:
+        a, b = target.lower(), name.lower()
+        alike = name_words(a) & name_words(b) or a[:3] == b[:3]
+        levels = set(columns[name].labels[~columns[name].missing].tolist())
+        return not alike, levels != {"0", "1"}, len(levels)
+
+    return min(names, key=rank, default=None)
+
+
+def tells_the_end(column: Column, status: Column) -> bool:
+    """Return whether a column named like a status says how cases ended, as `status` does.
+
+    One of two values that are not those of `status` does not, unless they nearly go with these.
+    """
+    known = ~column.missing & ~status.missing
+    own, other = column.labels[known], status.labels[known]
+    levels = sorted(set(own.tolist()))
+    if len(levels) > 2 or set(levels) == set(other.tolist()):
+        return True
+    same = ((own == levels[0]) == (other == other[0])).mean() if known.any() else 1.0
+    return bool(max(same, 1.0 - same) >= GO_TOGETHER)
 
 
 def _skewness(values: np.ndarray) -> float:
@@ -465,13 +533,15 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         words = name_words(name)
         levels = len(set(column.labels[~column.missing].tolist()))
         known = int((~column.missing).sum())
-        is_id = bool(words & ID_WORDS or ID_ENDS.search(name))
+        stated = is_id_of(name) or (name.lower() in ("nr", "case") and levels > MOST_LEVELS)
+        is_id = bool(stated or words & ID_WORDS or ID_ENDS.search(name))
         words = {last_word(name)} if not is_id else words  # a lot, not the frontage of a lot
-        repeated = levels <= (0.7 if is_id else 0.5) * known
-        most = known if words & SUBJECT_WORDS else MOST_GROUPS
+        often = 0.7 if is_id else 0.8 if words & SUBJECT_WORDS and levels > MANY_NAMES else 0.5
+        repeated = levels <= often * known
+        most = known if words & SUBJECT_WORDS or stated else MOST_GROUPS
         if not repeated or not FEWEST_GROUPS <= levels <= most or column.kind == "date":
             continue
-        named = bool(words & SUBJECT_WORDS) and column.kind != "number"
+        named = bool(words & SUBJECT_WORDS or stated) and column.kind != "number"
         if column.kind == "whole" and levels <= MOST_LEVELS and _is_amount(column):
             named = named and is_id
         if column.values is None and levels <= FEW_TEXTS:
@@ -483,21 +553,72 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         code = column.kind == "whole" and levels > MOST_LEVELS and coded
         blocks = column.kind == "whole" and _repeated_measures(column, columns, inputs)
         blocks = blocks and not _has_the_same_blocks(column, columns, inputs)
+        blocks = blocks and (levels >= FEWEST_NUMBERS or bool(words & SUBJECT_WORDS))
+        blocks = blocks and not words & GRID_WORDS
+        code = code or (levels > MOST_LEVELS and numbers_names(column, columns))
         if named or many or code or blocks:
             groups.append(name)
     return groups
 
 
+def is_id_of(name: str) -> bool:
+    """Return whether a name, in small letters, says what it is the id of: townid, hhid, or schidkn."""
+    name = name.lower()
+    after = re.match(rf"({'|'.join((*OF_WHAT, 'school', 'student'))})[._]?id", name)
+    before = re.fullmatch(r"(.+?)[._]?(id|no|nr)", name)
+    return bool(after or (before and before[1] in SUBJECT_WORDS.union(OF_WHAT)))
+
+
 def ends_like_a_code(name: str) -> bool:
-    """Return whether the last word of a name ends in one for codes, as fregion and ccode do."""
-    return last_word(name).endswith(
-        ("region", "code", "category", "religion", "industry", "species")
-    )
+    """Return whether a name, of whatever words, ends in one for codes, as fregion, ccode and LandCover do."""
+    ends = ("region", "code", "category", "religion", "industry", "species")
+    whole = "".join(filter(str.isalpha, name)).lower()
+    return last_word(name).endswith(ends) or whole.endswith(("landcover", "landuse"))
+
+
+def numbers_names(column: Column, columns: Mapping[str, Column]) -> bool:
+    """Return whether whole numbers stand for names: one for each text of another column, named after it."""
+    if column.kind != "whole" or column.missing.any():
+        return False
+    for other in columns.values():
+        if other is column or other.values is not None or other.missing.any():
+            continue
+        if not column.name.lower().startswith(other.name.lower()):
+            continue
+        pairs = set(zip(column.labels.tolist(), other.labels.tolist(), strict=True))
+        if len(pairs) == len(set(column.labels.tolist())) == len(set(other.labels.tolist())):
+            return True
+    return False
+
+
+def _marked_one_by_one(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
+    """Return columns of whole numbers of which others, of 0 and 1, mark all levels but at most one."""
+    whole = [columns[name] for name in inputs if columns[name].kind == "whole"]
+    marks: dict[float, list[np.ndarray]] = {}
+    for column in whole:
+        known = column.values[np.isfinite(column.values)]
+        if known.min() == 0 and known.max() == 1:
+            marks.setdefault(known.sum(), []).append(column.values == 1)
+    found = []
+    for column in whole:
+        levels, sizes = np.unique(column.values[~column.missing], return_counts=True)
+        if not 3 <= len(levels) <= MOST_LEVELS:
+            continue
+        marked = sum(
+            any(((column.values == level) == mark).all() for mark in marks.get(size, []))
+            for level, size in zip(levels, sizes.astype(float), strict=True)
+        )
+        found += [column.name] * (marked >= len(levels) - 1)
+    return found
 
 
 def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
-    """Return columns of whole numbers that are codes of categories: a few that repeat, named like codes."""
+    """Return columns of whole numbers that are codes of categories: a few that repeat.
+
+    They are named like codes, stand for the texts of another column, or are marked by columns of 0 and 1.
+    """
     codes = []
+    marked = _marked_one_by_one(columns, inputs)
     for name in inputs:
         column = columns[name]
         if column.kind != "whole" or is_years(column):
@@ -507,13 +628,20 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         words = name_words(name)
         if not 3 <= len(levels) <= MOST_LEVELS or 2 * len(levels) > len(values) or values.min() < 0:
             continue
+        if name in marked or numbers_names(column, columns):
+            codes.append(name)
+            continue
         if words & (COUNT_WORDS - {"n", "nr", "num", "number"}):
             continue
         if last_word(name) in (AMOUNT_WORDS | GRADE_WORDS) - CODE_WORDS:  # opinion of a state
             continue
         cycle = words & CYCLES and (_goes_on(column.values) or len(levels) < 6 or levels[0] != 1)
         names_codes = (words & CODE_WORDS or ends_like_a_code(name)) and not cycle
-        if names_codes or (words & SUBJECT_WORDS and len(levels) < FEWEST_NUMBERS):
+        subjects = words & SUBJECT_WORDS and len(levels) < FEWEST_NUMBERS and levels[0] >= 1
+        blocks = levels[0] >= 1 and not words & GRID_WORDS and not _is_amount(column)
+        blocks = blocks and _repeated_measures(column, columns, inputs)
+        blocks = blocks and not _has_the_same_blocks(column, columns, inputs)
+        if names_codes or subjects or blocks:
             codes.append(name)
     return codes
 
@@ -521,17 +649,23 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
 def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[str, str]:
     """Return columns that name the row, with the reason, unless they are times or the only inputs.
 
-    They run 1, 2, 3, ... through the file, or are whole numbers, different in every row, named like subjects.
+    They run 1, 2, 3, ... through the file, unless they are named as what is measured, as age or dose are,
+    or x beside y; or are whole numbers, different in nearly every row, named like subjects.
     """
     found: dict[str, str] = {}
+    beside_y = any(name.startswith("y") for name in columns)
     for name in inputs:
         column = columns[name]
         if column.kind != "whole" or column.missing.any() or is_time(name):
             continue
         values = column.values
+        last = last_word(name)
+        measured = last in AMOUNT_WORDS - {"index", "test", "level"} or (name == "x" and beside_y)
+        subjects = last in SUBJECT_WORDS | COUNTER_WORDS and name_words(name) & SUBJECT_WORDS
+        subjects = subjects or last.endswith("code") or last in CODE_SYSTEMS
         if values[0] in (0.0, 1.0) and (np.diff(values) == 1.0).all():
-            found[name] = "row number"
-        elif name_words(name) & SUBJECT_WORDS and len(np.unique(values)) == len(values):
+            found |= {} if measured else {name: "row number"}
+        elif subjects and len(np.unique(values)) >= NEARLY_ALL * len(values):
             found[name] = "different in every row"
     return found if set(found) < set(inputs) else {}
 
@@ -552,12 +686,13 @@ def _goes_on(values: np.ndarray) -> bool:
 
 
 def _is_amount(column: Column) -> bool:
-    """Return whether few whole numbers may be a number of something: from 2 on, some rare, not in blocks."""
+    """Return whether few whole numbers may be a number of something: from 1 on, some rare, not in blocks."""
     values = column.values[np.isfinite(column.values)]
     blocks = 1 + np.count_nonzero(np.diff(values))
     sizes = np.unique(values, return_counts=True)[1]
-    uneven = sizes.min() < 0.25 * sizes.max()  # subjects of a design have as many rows each
-    return bool(values.min() > 1 and blocks > 2 * len(sizes) and uneven)
+    least = sizes.min() / sizes.max()  # subjects of a design have as many rows each
+    uneven = least < (0.25 if values.min() > 1 else 0.02)  # a family of 1 is a number of people
+    return bool(values.min() >= 1 and blocks > 2 * len(sizes) and uneven)
 
 
 def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:

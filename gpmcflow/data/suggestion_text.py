@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from gpmcflow.data.column_uses import (
     WEIGHTS_DONE,
     dropped_done,
@@ -157,8 +159,11 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
     if target.kind == "binary":
         lines.append(f"  positive: {yaml_text(target.positive)}   # counts as 1, all else as 0")
     else:
-        whole = suggestion.columns[target.name].kind == "whole"
-        words = target.own.words + ("; or counts" if target.kind == "real" and whole else "")
+        column = suggestion.columns[target.name]
+        counted = (
+            column.kind == "whole" and column.values is not None and np.nanmin(column.values) >= 0
+        )
+        words = target.own.words + ("; or counts" if target.kind == "real" and counted else "")
         lines.append(f"  outcome: {target.kind}   # {words}")
     if target.kind == "classes":
         lines.append(

@@ -11,10 +11,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from gpmcflow.data.area_names import AreaNames
 from gpmcflow.data.column_uses import column_uses
-from gpmcflow.data.columns import MOST_LEVELS, Column, describe_columns, is_time, yaml_text
+from gpmcflow.data.columns import (
+    MOST_LEVELS,
+    Column,
+    describe_columns,
+    is_time,
+    looks_like_date,
+    yaml_text,
+)
 from gpmcflow.data.csv_table import (
     MISSING_WORDS,
     SEPARATORS,
@@ -46,6 +54,8 @@ from gpmcflow.data.roles import (
     may_be_places,
     may_be_successes,
     read_outcome,
+    status_of,
+    tells_the_end,
 )
 from gpmcflow.data.seasons import Season, find_season
 from gpmcflow.data.suggestion_text import config_text, models_of, plain_model
@@ -236,7 +246,7 @@ def suggest(
         raise InputErrors([f"{path.name}: no column to learn from beside the target"])
     bad_cells += [line for name in inputs for line in columns[name].problems]
     explaining = [name for name in inputs if name not in settings.groups]
-    season = _season(columns, explaining, outcome)
+    season = _season(columns, explaining, _within_groups(columns, settings.groups, outcome))
     if season:
         settings = replace(settings, test_by=season[0])
     elif names_held_out := _held_out_groups(
@@ -350,8 +360,8 @@ def find_decimal(table: CsvTable) -> str:
 def missing_words(table: CsvTable, decimal: str) -> tuple[str, ...]:
     """Return the words for "no value" beside `MISSING_WORDS` that stand among the numbers of some column.
 
-    Signs and words of `MORE_MISSING` in a column that otherwise holds numbers; and numbers such as -99 or 999
-    where they lie far outside the other numbers in all columns that have them.
+    Signs and words of `MORE_MISSING` in a column that otherwise holds numbers or dates; and numbers such as
+    -99 or 999 where they lie far outside the other numbers, or alone below 0, in all columns that have them.
     """
     found: dict[str, None] = {}
     refused: set[str] = set()
@@ -361,6 +371,10 @@ def missing_words(table: CsvTable, decimal: str) -> tuple[str, ...]:
         words = {cell for cell in filled if cell.lower() in MORE_MISSING}
         numbers = parse_numbers([cell for cell in filled if cell not in words], decimal)
         values = numbers[np.isfinite(numbers)]
+        if words and len(values) == 0:  # dates, with words among them
+            others = [cell for cell in filled if cell not in words]
+            dated = np.mean([looks_like_date(cell) for cell in others]) if len(others) > 3 else 0.0
+            found.update(dict.fromkeys(sorted(words) if dated >= ENOUGH else ()))
         if len(values) < max(ENOUGH * len(numbers), 3):
             continue
         found.update(dict.fromkeys(sorted(words)))
@@ -369,7 +383,9 @@ def missing_words(table: CsvTable, decimal: str) -> tuple[str, ...]:
             if code not in values:
                 continue
             far = len(rest) > 5 and (
-                code < min(0.0, rest.min() - np.ptp(rest)) or code > rest.max() + 2.0 * np.ptp(rest)
+                code < min(0.0, rest.min() - np.ptp(rest))
+                or code > rest.max() + 2.0 * np.ptp(rest)
+                or (code < 0.0 <= rest.min())
             )
             if far:
                 found[f"{code:g}"] = None
@@ -419,11 +435,12 @@ def _roles(
         if len(counts) <= MOST_LEVELS or ROWS_A_CLASS * len(counts) <= counts.total():
             positive = max(sorted(counts), key=lambda level: counts[level])
     status = find_status(others) if reading.kind == "survival" else []
-    # two values say most plainly which times had ended
-    told = min(status, key=lambda name: len(_levels(others[name])), default=None)
+    told = status_of(target.name, status, others)
     event = told if reading.model == "survival" else None
     drop = {
-        name: STATUS_DROPPED if name == told else OTHER_STATUS for name in status if name != event
+        name: STATUS_DROPPED if name == told else OTHER_STATUS
+        for name in status
+        if name != event and (name == told or tells_the_end(others[name], others[told]))
     }
     settings = replace(
         settings,
@@ -465,6 +482,16 @@ def _roles(
 
 def _levels(column: Column) -> list[str]:
     return sorted(set(column.labels[~column.missing].tolist()))
+
+
+def _within_groups(
+    columns: dict[str, Column], groups: Sequence[str], outcome: np.ndarray
+) -> np.ndarray:
+    """Return the outcome less the mean of the same names, so that who is seen when makes no season."""
+    if not groups:
+        return outcome
+    names = pd.Series(list(zip(*(columns[name].labels for name in groups), strict=True)))
+    return outcome - pd.Series(outcome).groupby(names).transform("mean").to_numpy()
 
 
 def _season(

@@ -89,3 +89,23 @@ def test_a_difference_whose_sign_is_the_outcome(tmp_path):
     """It is never 0, so that the threshold is between -1 and 1."""
     lead = np.where(RNG.random(N) < 0.4, -1, 1) * RNG.integers(1, 15, N)
     assert dropped(tmp_path, "won", lead=lead, won=(lead > 0) * 1) == {"lead": "won is cut from it"}
+
+
+def test_of_a_difference_the_later_value_goes_or_what_a_total_leaves(tmp_path):
+    first, change = RNG.normal(50, 9, (2, N)).round(2)
+    found = dropped(tmp_path, "gain", week0=first, week8=first + change, gain=change)
+    assert set(found) == {"week8"}
+    found = dropped(tmp_path, "saved", spent=first, income=first + change, saved=change)
+    assert set(found) == {"spent"}
+
+
+def test_ages_that_set_heights_apart_are_not_cut_from_them(tmp_path):
+    """Nor is a dose from what it does; classes 1, 2, 3 are, and numbers rounded."""
+    height = np.sort(RNG.uniform(0, 60, N).round(2))
+    parts = np.repeat(range(6), N // 6)
+    ages, order = np.array([3, 5, 10, 15, 20, 25])[parts], RNG.permutation(N)
+    for column, cut in ((ages, False), (parts + 1, True), (np.floor(height / 10) * 10, True)):
+        found = dropped(tmp_path, "height", age=column[order], height=height[order])
+        assert ("age" in found) == cut
+    found = dropped(tmp_path, "dose", height=height[order], dose=ages[order] / 20)
+    assert found == {}
