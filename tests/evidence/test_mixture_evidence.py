@@ -330,8 +330,8 @@ def test_evidence_with_heavy_tails_by_quadrature():
     normal = gp.Hyperprior("norm", {"loc": 0.0, "scale": 1.0})
     covariance = gp.SquaredExponential(1.0, normal)
     model = gp.GPModel(np.zeros(1), np.full(1, 4.0), covariance, gp.StudentT(normal, 2.0), 0.0)
-    s, t = np.linspace(-6, 6, 241)[:, None, None], np.linspace(-6, 6, 241)[None, :, None]
-    z = np.linspace(-8, 8, 641)
+    s, t = np.linspace(-6, 6, 97)[:, None, None], np.linspace(-6, 6, 97)[None, :, None]
+    z = np.linspace(-8, 8, 321)
     log_joint = student_t.logpdf(4.0, 2.0, np.exp(s) * z, np.exp(t)) + norm.logpdf(z)
     log_joint += norm.logpdf(s) + norm.logpdf(t)
     exact = logsumexp(log_joint) + np.log((s[1, 0, 0] - s[0, 0, 0]) ** 2 * (z[1] - z[0]))
