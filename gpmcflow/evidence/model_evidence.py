@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.mixture import suits, suits_by_ep
+from gpmcflow.approximations.mixture import (
+    MOST_CAREFUL,
+    suits,
+    suits_by_careful_ep,
+    suits_by_ep,
+)
 from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.evidence.joint_tempering import JointTemperingProgram
 from gpmcflow.evidence.mixture_evidence import (
@@ -92,6 +97,8 @@ def model_evidence(
     evidence stands in for p(y | theta) in the search, each draw of theta comes with a draw of f from the
     EP fit, and its weight is p(y | f, theta) p(f | theta) p(theta) over both densities, so that the mean
     is p(y) whatever EP does. Where these weights raise an alarm chains follow.
+    Of likelihoods that are not log-concave, such as Student-t, EP is slower: up to 100 rows chains come
+    first, and this where they overlap too little with their reference, as between two modes.
 
     Other models run chains. p(y) = E[e^u(q)] over q ~ N(0, I), see `JointPath`. Each replicate has a pilot, a
     Gaussian reference and random streams of its own. Bennett's bridge joins draws of the reference to draws
@@ -179,9 +186,7 @@ def model_evidence(
         _require_mixture(model, alone)
         weighted = _weighted(model, total, target_error, route, seed, tuple(key))
         if weighted is not None and (not by_ep or route == "mixture" or not weighted.alarms()):
-            groups = mixture_groups(model, weighted, predictive, seed, tuple(key))
-            settings = {"route": route, "key": list(key), **EndsProblem.of(model, None).described()}
-            return _results(model, groups, settings, seed)
+            return _of_mixture(model, weighted, route, predictive, seed, tuple(key))
     sampler = default_sampler(model) if sampler is None else sampler
     if draws is not None:
         model = as_drawn(model, draws)
@@ -214,6 +219,10 @@ def model_evidence(
                 break
             if length >= most and ends.poor():  # which more draws would not help
                 break
+        if route == "auto" and alone and ends.poor() and suits_by_careful_ep(model):
+            weighted = _weighted(model, total, target_error, route, seed, tuple(key))
+            if weighted is not None and not weighted.alarms():
+                return _of_mixture(model, weighted, route, predictive, seed, tuple(key))
         ladder = None
         if route == "ladder" or (route == "auto" and ends.poor()):
             short = replicates.short_ladder(ends)
@@ -265,6 +274,14 @@ def _results(
     return with_attributes(xr.DataTree.from_dict(groups), attributes)
 
 
+def _of_mixture(
+    model: GPModel, weighted: Weighted, route: str, predictive: bool, seed: int, key: tuple
+) -> xr.DataTree:
+    groups = mixture_groups(model, weighted, predictive, seed, key)
+    settings = {"route": route, "key": list(key), **EndsProblem.of(model, None).described()}
+    return _results(model, groups, settings, seed)
+
+
 def _weighted(
     model: GPModel, most: int, target_error: float, route: str, seed: int, key: tuple
 ) -> Weighted | None:
@@ -280,10 +297,11 @@ def _weighted(
 def _require_mixture(model: GPModel, alone: bool) -> None:
     """Refuse what the route "mixture" cannot do."""
     where = 'model_evidence: route "mixture"'
-    if not (model.likelihood.conjugate or model.likelihood.log_concave):
+    own = model.likelihood
+    if not (own.conjugate or own.log_concave or suits_by_careful_ep(model)):
         raise InputError(
-            f"{where}: the {model.likelihood.name} likelihood, which is not log-concave, so that EP fits "
-            'take long; take route "two_ended" or "ladder"'
+            f"{where}: the {own.name} likelihood, which is not log-concave, so that EP fits of more than "
+            f'{MOST_CAREFUL} rows take long; take route "two_ended" or "ladder"'
         )
     if not alone:
         raise InputError(f"{where} runs no chains; leave out sampler and draws")
