@@ -41,6 +41,7 @@ _HOME = {
     "EllipticalSlice": "samplers",
     "Execution": "execution",
     "expectation_propagation": "approximations.expectation_propagation",
+    "explanations": "contrasts.explanations",
     "FittedIndependence": "samplers",
     "FunctionDensity": "models.log_density",
     "Gamma": "likelihoods",

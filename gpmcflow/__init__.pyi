@@ -21,6 +21,7 @@ from gpmcflow.contrasts.coefficients import coefficients as coefficients
 from gpmcflow.contrasts.contrast import contrast as contrast
 from gpmcflow.contrasts.decompose import decompose as decompose
 from gpmcflow.contrasts.draws_at import draws_at as draws_at
+from gpmcflow.contrasts.explanations import explanations as explanations
 from gpmcflow.covariances.areas import Areal as Areal
 from gpmcflow.covariances.basis_functions import BasisFunctions as BasisFunctions
 from gpmcflow.covariances.leaves import Categorical as Categorical

@@ -17,6 +17,7 @@ from gpmcflow.analysis.convergence import (
     convergence,
 )
 from gpmcflow.analysis.data import Data
+from gpmcflow.analysis.effects import explained
 from gpmcflow.analysis.seasons import season_of
 from gpmcflow.analysis.summaries import Places, describe, reach, with_leave_one_out
 from gpmcflow.analysis.together import N_SETTINGS, with_together
@@ -26,6 +27,7 @@ from gpmcflow.approximations.integrated import IntegratedApproximation, integrat
 from gpmcflow.approximations.mixture import MOST_FITTED
 from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.approximations.prediction import predictors
+from gpmcflow.contrasts.explanations import thetas
 from gpmcflow.errors import NumericalError
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import Execution, chain_generators
@@ -291,10 +293,14 @@ def _answer_of_draws(
     tree = describe(predictors(draws, model=model, n_draws=n), n, places, rng)
     if scores_alone:
         return tree
+    used = thetas(draws)[np.linspace(0, n_all - 1, n).astype(int)]
+    averages = [(s, tree[f"effects/{s.key}/average"].values) for s in places.swept]
+    for name, group in explained(model, draws, used, averages).items():
+        tree[name] = xr.DataTree(group)
     theta, rows = _spread(model, draws)
-    thetas, n = theta[:, rows].reshape(-1, theta.shape[-1]), min(N_SETTINGS, n)
+    at, n = theta[:, rows].reshape(-1, theta.shape[-1]), min(N_SETTINGS, n)
     some = predictors(draws, model=model, n_draws=n), n
-    return _with_more(tree, model, draws, places, thetas, some, seed)
+    return _with_more(tree, model, draws, places, at, some, seed)
 
 
 def _spread(model: GPModel, draws: xr.DataTree) -> tuple[np.ndarray, np.ndarray]:

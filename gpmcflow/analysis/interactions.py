@@ -14,6 +14,7 @@ from gpmcflow.analysis import effects
 from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.models import one_function
 from gpmcflow.approximations.conditional import Predictor
+from gpmcflow.contrasts.flat_curves import flat_chance
 from gpmcflow.contrasts.terms import terms_of
 from gpmcflow.covariances.leaves import Linear
 from gpmcflow.data.outcome_kinds import KINDS
@@ -174,5 +175,5 @@ def _largest(scaled: np.ndarray) -> tuple[int, int, float]:
     spread = flat.std(0, ddof=1)
     sizes = np.abs(flat.mean(0)) / np.where(spread > 0.0, spread, np.inf)
     i, j = np.unravel_index(int(sizes.argmax()), second.shape[1:])
-    chance = effects.flat_chance(np.column_stack([np.zeros(len(flat)), flat]))
+    chance = flat_chance(np.column_stack([np.zeros(len(flat)), flat]))
     return int(i) + 1, int(j) + 1, chance

@@ -17,7 +17,7 @@ from gpmcflow.analysis import tables
 from gpmcflow.analysis.baselines import separated
 from gpmcflow.analysis.convergence import parameters
 from gpmcflow.analysis.data import Data, Rows
-from gpmcflow.analysis.effects import MOST_LEVELS, Effect, Sweep, effect, sweeps
+from gpmcflow.analysis.effects import MOST_LEVELS, Effect, Sweep, effect, explained, sweeps
 from gpmcflow.analysis.report import (
     can_do,
     checks,
@@ -29,9 +29,11 @@ from gpmcflow.analysis.report import (
 )
 from gpmcflow.analysis.scores import LEAVE_ONE_OUT, Results, models_table
 from gpmcflow.analysis.survival_curves import times_of
+from gpmcflow.approximations.draws import evenly_spaced
 from gpmcflow.approximations.integrated import IntegratedApproximation
 from gpmcflow.approximations.stacking import leave_one_out
-from gpmcflow.contrasts.average import Grid, average_draws, learning_frame
+from gpmcflow.contrasts.average import N_DRAWS, Grid, average_draws, learning_frame
+from gpmcflow.contrasts.explanations import thetas
 from gpmcflow.contrasts.hyperparameters import prior_and_posterior
 from gpmcflow.contrasts.latents import settings_of
 from gpmcflow.covariances.expressions import short_text
@@ -87,7 +89,7 @@ def write_model_report(
     results = {NAME: Results(short_text(first.covariance), law, np.nan, tree, *both)}
     words = can_do(first.covariance, data.encoding.explaining)
     models = models_table(data, results, {NAME: words}, NAME)
-    effects, answer = _effects(draws, data, model, seed)
+    effects, answer = _effects(draws, data, model, own, seed)
     made = {
         "models": models,
         "checks": _checks(models),
@@ -107,12 +109,12 @@ def write_model_report(
 
 
 def _effects(
-    draws: Any, data: Data, model: GPModel | None, seed: int
+    draws: Any, data: Data, model: GPModel | None, own: GPModel, seed: int
 ) -> tuple[dict[str, tuple[Sweep, Effect]], xr.DataTree]:
     """The effect of each column, the largest first; of levels the probability of each, of times survival, as
     `describe` has them."""
     kind = data.target.kind
-    response, found, groups = _response(data), {}, {}
+    response, found, groups, kept = _response(data), {}, {}, []
     for sweep in sweeps(data, np.random.default_rng(seed)):
         grid = Grid(
             sweep.column, np.array(sweep.values), sweep.kind != "category", sweep.kind == "date"
@@ -130,6 +132,9 @@ def _effects(
         if kind == "survival":
             averages = np.exp(averages)
         found[sweep.column] = (sweep, effect(sweep, averages, kind))
+        kept.append((sweep, averages))
+    if "modes" in getattr(draws, "children", ()):
+        groups |= explained(own, draws, thetas(evenly_spaced(draws, N_DRAWS)), kept)
     return tables.by_size(found, kind), xr.DataTree.from_dict(groups)
 
 

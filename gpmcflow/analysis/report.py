@@ -34,6 +34,7 @@ from gpmcflow.analysis.summaries import Places
 from gpmcflow.analysis.survival_curves import curves_of
 from gpmcflow.analysis.together import together_table
 from gpmcflow.approximations.integrated import FEWEST
+from gpmcflow.contrasts.explanations import explanation_table
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.data.seasons import find_season
 from gpmcflow.data.target import Target
@@ -268,7 +269,8 @@ def write_report(
 def effect_tables(
     answer: xr.DataTree, effects: Mapping[str, tuple[Sweep, Effect]], data: Data
 ) -> dict[str, pd.DataFrame]:
-    """Tables of the effects of columns; of levels the probability of each, of times survival, too."""
+    """Tables of the effects of columns; of levels the probability of each, of times survival, and the curves
+    of several explanations, too."""
     relevance = tables.relevance(effects, data)
     shown = tables.of_columns(effects)[: tables.N_CURVES]
     made = {"effects": tables.curves(effects, data), "rug": tables.rug(shown, data)}
@@ -278,6 +280,12 @@ def effect_tables(
         ends = relevance.set_index("column")[["low", "high"]].T.to_dict("list")
         if (longer := curves_of(answer, effects, ends, data)) is not None:
             made["survival"] = longer
+    if "explanations" in answer:
+        texts = {
+            sweep.key: (column, [tables.value_text(data, column, value) for value in sweep.values])
+            for column, (sweep, _) in effects.items()
+        }
+        made["explanations"] = explanation_table(answer["explanations"], texts)
     return made | {"relevance": relevance}
 
 

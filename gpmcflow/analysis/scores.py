@@ -79,15 +79,11 @@ def models_table(
     data: Data, results: Mapping[str, Results], can_do: Mapping[str, str], shown: str
 ) -> pd.DataFrame:
     """A row for each model and baseline: evidence, leave-one-out, scores, diagnostics, seconds."""
-    by = score_kind(data)
-    scored = data.held_out if by == HELD_OUT else data.learning
-    likelihood = results[shown].likelihood
-    held_out = by == HELD_OUT
-    others = (
-        baselines(data, data.held_out, likelihood)
-        if held_out
-        else _cross_validated(data, likelihood)
-    )
+    by, likelihood = score_kind(data), results[shown].likelihood
+    if by == HELD_OUT:
+        scored, others = data.held_out, baselines(data, data.held_out, likelihood)
+    else:
+        scored, others = data.learning, _cross_validated(data, likelihood)
     simple, base = others
     best = results[shown].shown["leave_one_out/log_density"].values
     constant = _constant(data, likelihood)
@@ -95,11 +91,10 @@ def models_table(
     for name, model in results.items():
         loo = model.shown["leave_one_out"].to_dataset()
         density = loo["log_density"].values
-        own = density if by == LEAVE_ONE_OUT else model.shown["held_out/log_density"].values
+        own, mean = density, left_out(model.shown, data)
         if by == HELD_OUT:
-            mean = predicted(model.shown["held_out"].to_dataset(), data.target.kind)
-        else:
-            mean = left_out(model.shown, data)
+            group = model.shown["held_out"].to_dataset()
+            own, mean = group["log_density"].values, predicted(group, data.target.kind)
         rows.append(
             {
                 "name": name,

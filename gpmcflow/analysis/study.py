@@ -189,7 +189,7 @@ FINAL = _stage("final", "final")
 TABLES = ("effects", "rug", "hyperparameters", "checks")
 OPTIONAL_TABLES = (
     *("evidence", "ladder", "predictions_test", "predictions_loo", "predictions_new"),
-    *("map", "curve", "points", "reach", "survival", "grades"),
+    *("map", "curve", "points", "reach", "survival", "grades", "explanations"),
     *("areas", "outlines", "coefficients", "interactions", "pairs", "together"),
 )
 REPORT = Stage(

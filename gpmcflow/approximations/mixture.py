@@ -28,6 +28,7 @@ from gpmcflow.parameters.space import ParameterSpace
 
 MOST_COORDINATES = 8  # of more, a mixture has few effective draws
 MOST_FITTED = 300  # rows up to which 2,000 EP fits take less than minutes
+MOST_CAREFUL = 100  # of factors that are not log-concave, whose fits are damped
 SCREENED, FEW_SCREENED = 256, 128  # Sobol points, and of a dear density
 CENTRAL = 0.98  # share of each coordinate's prior that they fill
 OTHERS = 4  # climbs from points that are no local maxima
@@ -61,6 +62,15 @@ def suits_by_ep(model: GPModel) -> bool:
 def has_quick_fits(model: GPModel) -> bool:
     """Whether EP takes few sweeps, of log-concave factors, or quick ones, of Student-t."""
     return model.likelihood.log_concave or not model.likelihood.frozen_sites
+
+
+def suits_by_careful_ep(model: GPModel) -> bool:
+    """Whether EP's evidence is searched in seconds for factors that are not log-concave: up to 100 rows.
+
+    EP takes many sweeps for them, so that chains, which are cheaper, come first.
+    """
+    quick = not (model.likelihood.log_concave or model.kronecker or model.basis)
+    return quick and model.n_cases <= MOST_CAREFUL and _has_few_coordinates(model)
 
 
 def _has_few_coordinates(model: GPModel) -> bool:

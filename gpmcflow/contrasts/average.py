@@ -143,8 +143,8 @@ def effects(
         for name in (column, *([] if by is None else [by]), *(at or {})):
             if name not in own.inputs.names:
                 raise unknown_name("effects: column", str(name), own.inputs.names)
-        first = [_grid(own, column, frame, values)]
-        return first if by is None else [*first, _grid(own, by, frame, None)]
+        first = [grid_of(own, column, frame, values)]
+        return first if by is None else [*first, grid_of(own, by, frame, None)]
 
     drawn_averages, grids, attributes = average_draws(
         draws,
@@ -241,7 +241,8 @@ def learning_frame(model: GPModel) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def _grid(model: GPModel, column: str, frame: pd.DataFrame, values: Sequence[Any] | None) -> Grid:
+def grid_of(model: GPModel, column: str, frame: pd.DataFrame, values: Sequence[Any] | None) -> Grid:
+    """The values that a column is set to: those stated, all levels or few numbers, else `N_POINTS`."""
     is_number = column not in model.inputs.levels
     is_date = column in model.inputs.dates
     if values is not None:

@@ -11,7 +11,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.mixture import has_quick_fits, suits, suits_by_ep
+from gpmcflow.approximations.mixture import (
+    MOST_CAREFUL,
+    has_quick_fits,
+    suits,
+    suits_by_careful_ep,
+    suits_by_ep,
+)
 from gpmcflow.errors import InputError, NumericalError, unknown_name
 from gpmcflow.evidence.joint_tempering import JointTemperingProgram
 from gpmcflow.evidence.mixture_evidence import (
@@ -88,10 +94,12 @@ def model_evidence(
     are integrated out exactly) take the mixture: a search finds the modes of the hyperparameters'
     posterior, and the estimate is the log mean of p(y | theta) p(theta) / q(theta) over draws of q,
     Student-t densities at the modes with a tenth of the prior. It runs no chains. So do log-concave
-    likelihoods, such as those of labels and counts, with up to 8 free hyperparameters and 300 rows: EP's
-    evidence stands in for p(y | theta) in the search, each draw of theta comes with a draw of f from the
-    EP fit, and its weight is p(y | f, theta) p(f | theta) p(theta) over both densities, so that the mean
-    is p(y) whatever EP does. Where these weights raise an alarm chains follow.
+    likelihoods, such as those of labels and counts, and Student-t, with up to 8 free hyperparameters and
+    300 rows: EP's evidence stands in for p(y | theta) in the search, and at each draw of theta 16 draws of
+    f, annealed from the EP fit to p(f | y, theta), estimate p(y | theta) without bias, so that the mean is
+    p(y) whatever EP does. Where these weights raise an alarm chains follow. EP is slower for other
+    likelihoods that are not log-concave, such as those of shares: up to 100 rows chains come first, and
+    this where they overlap too little with their reference, as between two modes.
 
     Other models run chains. p(y) = E[e^u(q)] over q ~ N(0, I), see `JointPath`. Each replicate has a pilot, a
     Gaussian reference and random streams of its own. Bennett's bridge joins draws of the reference to draws
@@ -179,9 +187,7 @@ def model_evidence(
         _require_mixture(model, alone)
         weighted = _weighted(model, total, target_error, route, seed, tuple(key))
         if weighted is not None and (not by_ep or route == "mixture" or not weighted.alarms()):
-            groups = mixture_groups(model, weighted, predictive, seed, tuple(key))
-            settings = {"route": route, "key": list(key), **EndsProblem.of(model, None).described()}
-            return _results(model, groups, settings, seed)
+            return _of_mixture(model, weighted, route, predictive, seed, tuple(key))
     sampler = default_sampler(model) if sampler is None else sampler
     if draws is not None:
         model = as_drawn(model, draws)
@@ -214,6 +220,11 @@ def model_evidence(
                 break
             if length >= most and ends.poor():  # which more draws would not help
                 break
+        careful = alone and not suited and suits_by_careful_ep(model)
+        if route == "auto" and careful and ends.poor():
+            weighted = _weighted(model, total, target_error, route, seed, tuple(key))
+            if weighted is not None and not weighted.alarms():
+                return _of_mixture(model, weighted, route, predictive, seed, tuple(key))
         ladder = None
         if route == "ladder" or (route == "auto" and ends.poor()):
             short = replicates.short_ladder(ends)
@@ -265,6 +276,14 @@ def _results(
     return with_attributes(xr.DataTree.from_dict(groups), attributes)
 
 
+def _of_mixture(
+    model: GPModel, weighted: Weighted, route: str, predictive: bool, seed: int, key: tuple
+) -> xr.DataTree:
+    groups = mixture_groups(model, weighted, predictive, seed, key)
+    settings = {"route": route, "key": list(key), **EndsProblem.of(model, None).described()}
+    return _results(model, groups, settings, seed)
+
+
 def _weighted(
     model: GPModel, most: int, target_error: float, route: str, seed: int, key: tuple
 ) -> Weighted | None:
@@ -280,10 +299,11 @@ def _weighted(
 def _require_mixture(model: GPModel, alone: bool) -> None:
     """Refuse what the route "mixture" cannot do."""
     where = 'model_evidence: route "mixture"'
-    if not (model.likelihood.conjugate or has_quick_fits(model)):
+    own = model.likelihood
+    if not (own.conjugate or has_quick_fits(model) or suits_by_careful_ep(model)):
         raise InputError(
-            f"{where}: the {model.likelihood.name} likelihood, which is not log-concave, so that EP fits "
-            'take long; take route "two_ended" or "ladder"'
+            f"{where}: the {own.name} likelihood, which is not log-concave, so that EP fits of more than "
+            f'{MOST_CAREFUL} rows take long; take route "two_ended" or "ladder"'
         )
     if not alone:
         raise InputError(f"{where} runs no chains; leave out sampler and draws")

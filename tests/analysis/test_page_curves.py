@@ -182,3 +182,19 @@ def test_what_a_page_warns_of_stands_first_and_a_season_that_is_left_is_told(fin
     assert "leave it out (drop: [run_no]) and run again" in answer
     assert "still repeats every year of speed" in answer
     assert "add periodic(speed, period=365.25) to its covariance" in answer
+
+
+def test_several_explanations_have_a_curve_and_a_share_each(finished):
+    folder, info = finished("machine")
+    assert "explanations of these rows" not in build_page(folder, info)
+    words = "92 % with slower change, more noise; 8 % with faster change, less noise"
+    parts = [
+        pd.DataFrame({"column": "speed", "value": X, "by": share, "mean": mean})
+        for share, mean in (("92 %", 0.1 * X), ("8 %", np.sin(X)))
+    ]
+    table = pd.concat(parts).assign(low=-2.0, high=2.0, in_words=words)
+    table.to_csv(folder / "explanations.csv", index=False)
+    page = build_page(folder, info)
+    told = f"Two explanations of these rows are left: {words}."
+    assert told in section_of(page, "picture").replace("\u00a0", " ")
+    assert all(f">{share}\u00a0%<" in page for share in (92, 8))  # beside the lines

@@ -20,6 +20,7 @@ from gpmcflow.approximations.mixture import Mixture
 from gpmcflow.errors import InputError
 from gpmcflow.evidence import mixture_evidence
 from gpmcflow.evidence.mixture_evidence import weighted_draws
+from gpmcflow.evidence.model_evidence_group import Ends
 from gpmcflow.execution import Execution
 
 QUIET = Execution(progress=False)
@@ -342,8 +343,38 @@ def test_evidence_with_heavy_tails_by_quadrature():
     assert run["evidence/log_evidence"].item() == pytest.approx(exact, abs=4.0 * error)
 
 
+def test_two_explanations_with_student_t_noise():
+    """Right by a grid of theta with the latents integrated by importance sampling: benchmarks/modes.csv."""
+    rng = np.random.default_rng(23)
+    x = np.linspace(0.0, 5.0, 14)
+    y = np.sin(1.3 * x) + 0.4 * np.sin(25.0 * x) + 0.1 * rng.standard_t(4, 14)
+    scale = gp.Hyperprior("norm", {"loc": -1.0, "scale": 1.0})
+    covariance = gp.SquaredExponential(gp.Hyperprior.log_uniform(0.02, 20.0), 1.0)
+    model = gp.GPModel(x, y, covariance, gp.StudentT(scale, 4.0))
+    run = gp.model_evidence(model, route="mixture", n_draws=250, predictive=False)
+    evidence = run["evidence"].to_dataset().isel(estimator=0)
+    assert abs(evidence["log_evidence"] + 17.337) < 4.0 * evidence["standard_error"]
+    short = float((run["posterior/length_scale"] < 0.25).mean())
+    error = np.sqrt(0.24 * 0.76 / float(evidence["effective_size"]))
+    assert short == pytest.approx(0.24, abs=4.0 * error)
+
+
+def test_the_mixture_follows_chains_that_overlap_too_little(monkeypatch):
+    """Of a likelihood that is not log-concave, where it comes before the ladder."""
+    y = np.array([0.1, 0.4, 0.2, 0.9, 0.3])
+    model = gp.GPModel(np.arange(5.0), y, gp.SquaredExponential(1.0, 1.0), gp.Beta())
+    chains = gp.model_evidence(model, n_draws=250, predictive=False)
+    monkeypatch.setattr(Ends, "poor", lambda own: ["little overlap"])
+    run = gp.model_evidence(model, n_draws=250, predictive=False)
+    first, second = (tree["evidence"].to_dataset().isel(estimator=0) for tree in (chains, run))
+    assert (first.attrs["route"], second.attrs["route"]) == ("two_ended", "mixture")
+    error = np.hypot(first["standard_error"], second["standard_error"])
+    assert abs(first["log_evidence"] - second["log_evidence"]) < 4.0 * error
+
+
 def test_what_the_mixture_cannot_do_is_refused():
-    shares = gp.GPModel([0.1, 0.6], [0.3, 0.4], gp.SquaredExponential(), gp.Beta())
+    x = np.linspace(0.0, 1.0, 101)
+    shares = gp.GPModel(x, 0.5 + 0.4 * np.sin(6.0 * x), gp.SquaredExponential(), gp.Beta())
     with pytest.raises(InputError, match="the beta likelihood, which is not log-concave"):
         gp.model_evidence(shares, route="mixture")
     with pytest.raises(InputError, match="leave out sampler and draws"):

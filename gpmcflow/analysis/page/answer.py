@@ -123,15 +123,11 @@ def _separated(analysis: Analysis) -> Markup:
     column, target = analysis.info.get("separated"), analysis.info["target"]
     if column is None:
         return Markup("")
-    what = (
-        html.naming("{} alone separates", html.names([column]))
-        if column
-        else "the columns separate"
-    )
+    alone = html.naming("{} alone separates", html.names([column] if column else []))
     return Markup(
         "In these rows, {} “{}” from “{}” without a single error, so they put no upper limit on the "
         "effect."
-    ).format(what, target["positive"], target["negative"])
+    ).format(alone or "the columns separate", target["positive"], target["negative"])
 
 
 def _none_seen(analysis: Analysis) -> Markup:

@@ -31,6 +31,8 @@ def picture(analysis: Analysis) -> html.Section | None:
         parts.append(_map(analysis))
     if not analysis["survival"].empty:
         parts.append(_survival(analysis))
+    if not analysis["explanations"].empty:
+        parts.append(_explanations(analysis))
     return html.section("picture", "The picture", *parts)
 
 
@@ -91,6 +93,23 @@ def _curve(analysis: Analysis) -> Markup:
         response=words.capital(_axis(analysis)),
         name=analysis.with_unit(name) if name else "input",
     )
+
+
+def _explanations(analysis: Analysis) -> Markup:
+    """The curves of each explanation, where the hyperparameters have several modes."""
+    table, panels = analysis["explanations"], []
+    told = table["in_words"].iloc[0]
+    caption = (
+        f"{words.capital(words.count(table['by'].nunique()))} explanations of these rows are left: {told}. "
+        f"Lines: {analysis.response} by each; bands: 95 % intervals. The other sections average over them."
+    )
+    for index, (column, part) in enumerate(table.groupby("column", sort=False)):
+        levels = column in _categories(analysis)
+        shared = {"levels": levels, "share": analysis.own.shares, "by": "explanation"}
+        drawing = curves.effect_by_frame(part, levels=levels), curves.effect_by, part
+        named = {"response": _axis(analysis), "name": analysis.with_unit(column)}
+        panels.append(panel(analysis, f"explained-{index}", caption, *drawing, **shared, **named))
+    return html.figure(panels, caption)
 
 
 def _survival(analysis: Analysis) -> Markup:

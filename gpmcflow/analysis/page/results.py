@@ -36,6 +36,7 @@ _COLUMNS = {
     "rug": "column* value* outcome",
     "interactions": "column* by* low* high* by_low* by_high* at_low at_high difference chance",
     "pairs": "column* by* value* by_value* mean low high",
+    "explanations": "column* value* by* mean low high in_words",
     "together": "columns alike change change_low change_high chance",
     "curve": "value mean low high predictive_low predictive_high",
     "map": "x y mean low high factor",

@@ -24,6 +24,7 @@ _FILES = {
     "predictions_test": "mean, standard deviation and quantiles of held-out rows, with the outcome",
     "relevance": "every column, its change and interval",
     "together": "sets of columns without clear effects of their own, and what they change together",
+    "explanations": "average response by each of several explanations",
     "interactions": "how the change with one column differs between values of another",
     "pairs": "average response as two columns are set to values",
     "effects": "average response as the most relevant columns are set to values",

@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate, special, stats
 
 import gpmcflow as gp
-from gpmcflow.analysis.fitting import fit, summarise
+from gpmcflow.analysis.fitting import answer, fit, summarise
 from gpmcflow.analysis.summaries import N_AVERAGES, Places, _map_inputs, describe, reach
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.conditional import regression_predictor
@@ -351,3 +351,26 @@ def test_reach_is_of_the_terms_that_fade(data, model, table):
     made = model(own, "matern32(east, north, length_scale=0.5)" + more)
     distances = reach(made, made.prior_median()[None], own)["distance"].values[0]
     np.testing.assert_array_equal(distances, [east, north])
+
+
+def test_several_explanations_have_curves_in_natural_units(data, model):
+    """A slow wave with a fast one, about 100: short length scales or noise explain it."""
+    rng = np.random.default_rng([77, 2])
+    time = np.linspace(0.0, 5.0, 30)
+    wave = np.sin(1.3 * time) + 0.7 * np.sin(25.0 * time) + 0.1 * rng.standard_normal(30)
+    own = data("real", rows=pd.DataFrame({"time": time, "yield": 100.0 + wave}), test_fraction=0.0)
+    any_scale = {"distribution": "uniform", "parameters": {"loc": -4.3, "scale": 6.9}}
+    covariance = "squared_exponential(length_scale=any_scale)"
+    made = model(own, covariance, priors={"any_scale": any_scale})
+    draws = gp.sample(made, n_chains=2, n_draws=300, predictive=False, seed=1)
+    tree = answer(made, own, draws, seed=1, key=("x", "a"))
+    group = tree["explanations/time"].to_dataset()
+    slow, fast = group.attrs["in_words"].split("; ")
+    assert slow.endswith("% with slower change, more noise")
+    assert fast.endswith("% with faster change, less noise")
+    shares = [float(name.split()[0]) for name in group.explanation.values]
+    fast_share = 100.0 * float((draws["posterior"]["noise_sd"] < 0.35).mean())
+    assert shares == pytest.approx([100.0 - fast_share, fast_share], abs=2)
+    assert group["mean"].mean() == pytest.approx(100.0, abs=0.5)
+    moves = np.abs(group["mean"].diff("value")).sum("value")
+    assert moves[1] > 2.0 * moves[0]
