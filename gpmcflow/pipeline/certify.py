@@ -32,7 +32,7 @@ from gpmcflow.execution.code import code_digest
 from gpmcflow.execution.state_folder import write_manifest
 from gpmcflow.jobs.job_errors import STATE
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.monitor.state_folders import find_runs
+from gpmcflow.pipeline.plan import certificate_table
 from gpmcflow.pipeline.run import checked_with_files
 from gpmcflow.plot import style
 from gpmcflow.storage import write_csv, write_result_text
@@ -83,9 +83,7 @@ class Certified(NamedTuple):
 
     def n_finished(self) -> int:
         """Data sets that are finished."""
-        return sum(
-            len(list(run.folder.glob("block_*/segment_*.npz"))) for run in find_runs(self.state)
-        )
+        return len(list(self.state.glob("block_*/segment_*.npz")))
 
 
 def certify(
@@ -103,6 +101,9 @@ def certify(
     into the folder of its results. What is finished is kept as it comes; the same call goes on from there,
     and so does one with more data sets.
 
+    A data set is one task of ``cores`` processes, or of the workers of the config's Dask scheduler; it is no
+    job of Snakemake, as that would start Python for each of many fits that take a second or less.
+
     Raises `InputErrors` with all that is wrong with the file, `InputError` for models it does not have.
     """
     config, folder = checked_with_files(path, quick=quick), Path(path).resolve().parent
@@ -111,7 +112,11 @@ def certify(
             f"{path}: found no analysis; allowed: a config such as gpmcflow new writes"
         )
     n_cores = cores or os.cpu_count() or 1
-    with workers("processes" if n_cores > 1 else "synchronous", n_cores) as pool:
+    scheduler = config["execution"]["scheduler"]
+    here = "processes" if n_cores > 1 else "synchronous"
+    with workers(scheduler or here, n_cores) as pool:
+        if pool.client is not None:
+            n_cores = sum(pool.client.nthreads().values())
         for name, settings in config["analyses"].items():
             data, stated = _data(config, name, folder), _stated(settings, models, str(path))
             own = [_certified(config, name, model, data, folder) for model in stated]
@@ -155,8 +160,7 @@ def _certified(config: Mapping, analysis: str, name: str, data: Data, folder: Pa
     }
     digest = settings_digest(identity)
     state = folder / STATE / digest
-    output = f"results/{analysis}/certificate.csv"
-    facts = {"rule": "certify", "wildcards": wildcards, "output": output}
+    facts = {"rule": "certify", "wildcards": wildcards, "output": certificate_table(analysis)}
     write_manifest(state / "job.json", facts | {"identity_digest": digest})
     return Certified(name, model, fit, seed, (analysis, name), state, data.target)
 
