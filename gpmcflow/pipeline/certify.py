@@ -40,7 +40,12 @@ from gpmcflow.storage.checksums import read_sha256
 from gpmcflow.storage.input_files import user_path
 
 N_TIMED = 3  # data sets whose fits are timed for the forecast, and kept
-CODE = ("gpmcflow.certificate.fits", "gpmcflow.analysis.fitting", "gpmcflow.analysis.models")
+CODE = (
+    "gpmcflow.certificate.fits",
+    "gpmcflow.certificate.priors",
+    "gpmcflow.analysis.fitting",
+    "gpmcflow.analysis.models",
+)
 
 
 @dataclass(frozen=True)
@@ -204,7 +209,7 @@ def _write(
 ) -> list[Path]:
     """The table and the page."""
     place, settings = folder / "results" / analysis, config["analyses"][analysis]
-    frames = [c.table().assign(model=name) for name, c in certificates.items()]
+    frames = [_rows(certificate).assign(model=name) for name, certificate in certificates.items()]
     frame = pd.concat(frames, ignore_index=True)
     frame.insert(0, "model", frame.pop("model"))
     csv = settings["data"].get("csv") or settings["data"].get("table")
@@ -234,12 +239,25 @@ def _write(
     return [place / "certificate.html", place / "certificate.csv"]
 
 
+def _rows(certificate: Certificate) -> pd.DataFrame:
+    """All that is said of each quantity."""
+    table, of_priors = certificate.table(), certificate.prior_table()
+    return table if of_priors is None else table.merge(of_priors, "left", "quantity")
+
+
 # The page of a certificate: how often fits of simulated data held the truth, model by model.
 
 CAPTION = (
     "For each quantity, in its band: the share of data sets in which the truth has at most this rank among "
     "the draws, less the share expected of a right fit. Of right fits, at most 5 % of certificates leave any "
     "of their bands."
+)
+
+OF_PRIORS = (
+    "From one fit of your own data. sd, shift: the standard deviation of the posterior, and how far its mean "
+    "is from the prior's, both in standard deviations of the prior. prior, data: how far the quantity moves "
+    "with the power of the priors, and of the likelihood (Kallioinen et al. 2024); 0.05 or more counts as "
+    "moved."
 )
 
 
@@ -296,6 +314,10 @@ def _models(certificates: Mapping[str, Certificate]) -> Iterator[html.Section]:
                 for k, quantity in enumerate(results["quantity"].values)
             ]
             body.append(html.figure(panels, CAPTION))
+        of_priors = certificate.prior_table()
+        if of_priors is not None:
+            words_of = html.paragraph(*certificate.priors_in_words)
+            body += [words_of, _of_priors(of_priors), html.quiet(OF_PRIORS)]
         yield html.section(key, name, *body)
 
 
@@ -311,6 +333,16 @@ def _table(frame: pd.DataFrame) -> Markup:
             words.number(row["p_coverage"], 2),
             row["verdict"],
         ]
+        for _, row in frame.iterrows()
+    ]
+    return html.table(heads, rows)
+
+
+def _of_priors(frame: pd.DataFrame) -> Markup:
+    heads = html.heads("quantity", "sd #", "shift #", "prior #", "data #", "moved by")
+    numbers = ["sd_of_prior", "shift", "prior_sensitivity", "likelihood_sensitivity"]
+    rows = [
+        [row["quantity"], *(words.number(row[name], 2) for name in numbers), row["moved_by"]]
         for _, row in frame.iterrows()
     ]
     return html.table(heads, rows)

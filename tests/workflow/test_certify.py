@@ -67,8 +67,11 @@ def test_draws_are_those_of_the_analysis(plots, capsys):
     table = read_csv(plots / "results" / "plots" / "certificate.csv")
     assert list(table["model"].unique()) == ["lines"]
     assert {"sd", "noise_sd"} <= set(table["quantity"])
+    moved = table.set_index("quantity")["moved_by"]
+    assert set(moved.drop("log likelihood")) <= {"prior and data", "prior", "data", "neither"}
     page = (plots / "results" / "plots" / "certificate.html").read_text()
     assert "as the analysis is: 2 chains of 40 draws" in page
+    assert "Given your own data the priors" in page
 
 
 def n_kept(folder) -> list[int]:
