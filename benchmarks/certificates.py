@@ -1,18 +1,26 @@
-"""Certificates of models, and of samplers with a mistake: `certificates.csv`, `certificates_mutants.csv`.
+"""Certificates of models, of samplers with a mistake, and what they cost: `certificates*.csv`.
 
     python -m benchmarks.certificates models [--n 100] [--state FOLDER] [--models beta ..]
     python -m benchmarks.certificates mutants [--n 40] [--seeds 20] [--samplers "accepts always" ..]
+    python -m benchmarks.certificates cost [--n 6]
 
 `models` certifies the default sampler, 2 chains of 300 draws, on models of labels, counts and positive
 numbers, one of basis functions, one on a grid and one with free noise; and 2 chains of 200 draws on 20 rows
 of each other family of responses. Rows of models that are there are not made again. Times are censored at 2,
 as `Survival` takes them with `event`; of grouped values the whole number below is known.
 `mutants` certifies the wrong samplers of `tests/certificate/models.py`, and the right one.
+`cost` is the CPU time of `gpmcflow run --quick` and `certify --quick` on the four models that `gpmcflow new`
+writes for 600 labels and three columns, less that of their imports: of n data sets, and of 100 by the time of
+a fit.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -24,6 +32,7 @@ from tests.certificate.models import MUTANTS, RIGHT, SIZES, counts
 
 ROWS = Path(__file__).with_name("certificates.csv")
 MUTANT_ROWS = Path(__file__).with_name("certificates_mutants.csv")
+COST_ROWS = Path(__file__).with_name("certificates_cost.csv")
 LENGTH = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
 SIGNAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
 LIMIT = 2.0  # of times
@@ -137,9 +146,45 @@ def certify_mutants(n: int, seeds: int, names: list[str]) -> None:
         frame.to_csv(MUTANT_ROWS, mode="a", header=not MUTANT_ROWS.exists(), index=False)
 
 
+def cost(n: int) -> None:
+    """Append a row to `certificates_cost.csv`."""
+    rng = np.random.default_rng(1)
+    x = {"age": rng.uniform(20.0, 80.0, 600), "dose": rng.gamma(2.0, 2.0, 600)}
+    frame = pd.DataFrame(x | {"weight": rng.normal(75.0, 12.0, 600)}).round(2)
+    eta = np.sin(frame["age"] / 10.0) + 0.3 * (frame["dose"] - 4.0)
+    frame["cured"] = np.where(rng.random(600) < 1.0 / (1.0 + np.exp(-eta)), "yes", "no")
+    command = str(Path(sys.executable).with_name("gpmcflow"))
+    imports = "import dask.array, gpmcflow.analysis.steps, gpmcflow.pipeline.certify"
+    with tempfile.TemporaryDirectory() as place:
+        frame.to_csv(Path(place, "cured.csv"), index=False)
+        subprocess.run([command, "new", "cured.csv", "--target", "cured"], cwd=place, check=True)
+        quick = ("cured.yaml", "--quick", "--cores", "1")
+        own = cpu_seconds(place, sys.executable, "-c", imports)
+        run = cpu_seconds(place, command, "run", *quick) - own
+        certificate = cpu_seconds(place, command, "certify", *quick, "-n", str(n)) - own
+    of_100 = certificate * 101.0 / (n + 1.0)  # the file itself is fitted, too
+    row = {"rows": 600, "quick_run": run, "data_sets": n, "certificate": certificate}
+    row |= {"of_100": of_100, "quick_runs_of_100": of_100 / run}
+    frame = pd.DataFrame([row]).round(1)
+    print(frame)
+    frame.to_csv(COST_ROWS, mode="a", header=not COST_ROWS.exists(), index=False)
+
+
+def cpu_seconds(place: str, *command: str) -> float:
+    """CPU seconds of a command and its children."""
+
+    def so_far() -> float:
+        used = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return used.ru_utime + used.ru_stime
+
+    before = so_far()
+    subprocess.run(command, cwd=place, check=True)
+    return so_far() - before
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("part", choices=["models", "mutants"])
+    parser.add_argument("part", choices=["models", "mutants", "cost"])
     parser.add_argument("--n", type=int, default=100)
     parser.add_argument("--state")
     parser.add_argument("--models", nargs="+", choices=list(models()))
@@ -148,6 +193,8 @@ def main() -> None:
     options = parser.parse_args()
     if options.part == "models":
         certify_models(options.n, options.state, options.models)
+    elif options.part == "cost":
+        cost(options.n)
     else:
         certify_mutants(options.n, options.seeds, options.samplers)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from gpmcflow.certificate.fits import (
     read,
     rows_twice,
 )
+from gpmcflow.certificate.priors import ABOUT, OwnDataProgram, moved_by
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.likelihoods.binary import BinaryLikelihood
@@ -35,7 +36,7 @@ from gpmcflow.storage import standard_attributes
 
 AROUND = ("prior", "posterior")
 FALSE_ALARMS = 0.05  # of a certificate as a whole
-MOST_NAMED = 2  # quantities that stray in one way; of more, their number
+MOST_NAMED = 2  # quantities of which one thing is said; of more, their number
 NARROW = 0.001  # p-value of a certificate that may well be a false alarm
 FEW = 50  # data sets, below which only gross errors show
 
@@ -54,9 +55,11 @@ class Certificate:
         truth among n_ranked of them, and uniform, the rank as a number that is uniform on (0, 1) for a right
         fit; beside draws also quick_mean and quick_sd by `approximate`, and quick_error, the difference of
         the means in sds of the draws. Of each data set: state (0 fitted, 1 no data could be simulated, 2 the
-        fit failed), seconds, n_warnings, warning (the first), simulated_mean of the outcomes. Of each
-        quantity: coverage, p_ranks and p_coverage (of ranks, and of the 95 % intervals), passed, and
-        ecdf_difference, to lie between band_low and band_high.
+        fit failed), seconds, n_warnings, warning (the first), simulated_mean and simulated_sd of outcomes.
+        Of each quantity: coverage, p_ranks and p_coverage (of ranks, and of the 95 % intervals), passed, and
+        ecdf_difference, to lie between band_low and band_high. Of each quantity and the model's own
+        observations: own_mean and own_sd, and prior_sensitivity and likelihood_sensitivity, how far it moves
+        with the power of the hyperpriors, and of the likelihood (above 0.05 it does).
     """
 
     results: xr.Dataset
@@ -97,7 +100,7 @@ class Certificate:
             f"Of {self.n_fitted} data sets like yours, the 95 % intervals held the truth in {most}, the 50 % "
             f"intervals in {half}."
         )
-        return (answer, self.judgement, *self.notes)
+        return (answer, self.judgement, *self.notes, *self.priors_in_words)
 
     @property
     def judgement(self) -> str:
@@ -110,16 +113,30 @@ class Certificate:
         told = []
         for how in dict.fromkeys(failed.values()):
             names = [name for name, its in failed.items() if its == how]
-            few = len(names) <= MOST_NAMED
-            told.append(
-                f"{how} for {' and '.join(names) if few else f'{len(names)} of {count} quantities'}"
-            )
+            told.append(f"{how} for {_named(names, count)}")
         return f"The fits are wrong: {', '.join(told)}."
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What stands in the way of the answer: failures, few data sets, few draws, warnings."""
         return tuple(_notes(self))
+
+    @property
+    def priors_in_words(self) -> tuple[str, ...]:
+        """For what the hyperpriors matter, given the model's own data, if a fit has looked at it."""
+        table = self.prior_table()
+        if table is None:
+            return ()
+        if table["moved_by"].eq("").any():
+            return ("The fit of your own data failed, so nothing says whether the priors matter.",)
+        count, moved = len(table), table["quantity"][table["moved_by"].str.startswith("prior")]
+        if moved.empty:
+            return (
+                f"Given your own data the priors hardly matter: none of {count} quantities moves with them.",
+            )
+        alone = table["quantity"][table["moved_by"] == "prior"]
+        more = () if alone.empty else (f"These data say little about {_named(alone, count)}.",)
+        return (f"Given your own data the priors matter for {_named(moved, count)}.", *more)
 
     @property
     def cost_in_words(self) -> str:
@@ -146,9 +163,36 @@ class Certificate:
         frame["verdict"] = [verdict(results.sel(quantity=name)) for name in frame["quantity"]]
         return frame
 
+    def prior_table(self) -> Any:
+        """One row for each quantity but the log likelihood: what the model's own data say beyond the priors.
+
+        Columns of a `pandas.DataFrame`: sd_of_prior and shift (the sd of the posterior, and how far its mean
+        is from the prior's, in sds of the prior, as simulated; nan around the posterior), prior_sensitivity,
+        likelihood_sensitivity, and moved_by: which of both move it, such as "prior and data". None without a
+        free hyperparameter, and of quick answers that have points for them.
+        """
+        import pandas as pd
+
+        if "own_mean" not in self.results:
+            return None
+        chosen = self.results["quantity"] != LOG_LIKELIHOOD
+        results = self.results.isel(quantity=chosen.values)
+        truth = results["truth"].where(self.around_prior and results["state"] != NOT_SIMULATED)
+        sd = truth.std("data_set")
+        both = [results[name].values for name in ABOUT[2:]]
+        columns = {
+            "quantity": results["quantity"].values,
+            "sd_of_prior": (results["own_sd"] / sd).values,
+            "shift": ((results["own_mean"] - truth.mean("data_set")) / sd).values,
+            **dict(zip(ABOUT[2:], both, strict=True)),
+            "moved_by": [moved_by(*pair) for pair in zip(*both, strict=True)],
+        }
+        return pd.DataFrame(columns)
+
     def __str__(self) -> str:
-        table = self.table().to_string(index=False, float_format=lambda v: f"{v:.3g}")
-        return "\n".join([*self.in_words, self.cost_in_words, "", table])
+        tables = [table for table in (self.table(), self.prior_table()) if table is not None]
+        told = [t.to_string(index=False, float_format=lambda v: f"{v:.3g}") for t in tables]
+        return "\n\n".join(["\n".join([*self.in_words, self.cost_in_words]), *told])
 
     def __repr__(self) -> str:
         return str(self)
@@ -177,10 +221,13 @@ def certify(
     bands of their empirical distribution (Sailynoja et al. 2022); the coverage of its 95 % intervals is
     judged with them: of right fits, at most 5 % of certificates do not pass.
 
+    The model's own observations are fitted once, too: how far does the answer move with the power of the
+    hyperpriors, and of the likelihood (Kallioinen et al. 2024)?
+
     Parameters
     ----------
     model:
-        A `GPModel`; its observations only count around the posterior.
+        A `GPModel`; data sets are simulated around its observations with ``around="posterior"`` alone.
     n:
         Data sets. More go on from those that are in ``execution.state_dir``, which stay as they are.
     sampler:
@@ -271,6 +318,7 @@ def certified(
     how = Execution.of(execution, block_size=1, progress="certify")
     arrays = run(program, n_chains=n, length=1, seed=seed, key=own_key, execution=how)
     columns = {name: np.asarray(values)[:, 0] for name, values in arrays.items()}
+    own = _own(model, fit, program.names, seed, own_key, how)
     settings = {
         "fit": "approximate" if fit is None else fit.digest(),
         "around": around,
@@ -283,11 +331,29 @@ def certified(
         data_checksum=model.digest(),
         sample_dims=("data_set",),
         observed_mean=float(model.y.mean()),
+        observed_sd=float(model.y.std()),
         outcome="labels" if isinstance(model.likelihood, BinaryLikelihood) else "numbers",
         outcome_shift=0.0,
         outcome_scale=1.0,
     )
-    return Certificate(results_of(columns, program.names).assign_attrs(attributes))
+    return Certificate(results_of(columns, program.names).assign(own).assign_attrs(attributes))
+
+
+def _own(
+    model: GPModel,
+    fit: Fit | None,
+    names: tuple[str, ...],
+    seed: int,
+    key: tuple[str | int, ...],
+    how: Execution,
+) -> dict[str, tuple]:
+    """Variables of the model's own data, if it has hyperpriors, and the fit draws of its hyperparameters."""
+    if not model.dim or model.names[0] not in names:
+        return {}
+    program, own_key = OwnDataProgram(model, fit, seed, (*key, "own data")), (*key, "own data")
+    inside = replace(how.inside("own_data"), progress=False)
+    arrays = run(program, n_chains=1, length=1, seed=seed, key=own_key, execution=inside)
+    return {name: (("quantity",), np.asarray(values)[0, 0]) for name, values in arrays.items()}
 
 
 def _require_rows_twice(model: GPModel) -> None:
@@ -369,6 +435,12 @@ def verdict(quantity: xr.Dataset) -> str:
     return "too narrow" if spread > 0.0 else "too wide"
 
 
+def _named(names: Sequence[str], count: int) -> str:
+    """Names of some of so many quantities, or how many they are."""
+    many = f"{len(names)} of {count} quantities"
+    return many if len(names) > MOST_NAMED else " and ".join(names)
+
+
 def _notes(certificate: Certificate) -> Iterator[str]:
     results, n = certificate.results, certificate.n_fitted
     total = results.sizes["data_set"]
@@ -393,26 +465,36 @@ def _notes(certificate: Certificate) -> Iterator[str]:
     if "quick_error" in fitted:
         yield from _of_quick(fitted)
     if "observed_mean" in results.attrs and certificate.around_prior and n > 1:
-        yield _of_outcomes(results)
+        yield from _of_outcomes(results)
 
 
-def _of_outcomes(results: xr.Dataset) -> str:
+def _of_outcomes(results: xr.Dataset) -> Iterator[str]:
     """What outcomes the priors expect, beside those of the user."""
-    about = results.attrs
-    means = results["simulated_mean"].values[results["state"].values != NOT_SIMULATED]
-    ends = [*np.quantile(means, [0.025, 0.975]), about["observed_mean"]]
+    about, simulated = results.attrs, results["state"].values != NOT_SIMULATED
+
+    def ends(of: str) -> list[float]:
+        return [
+            *np.quantile(results[f"simulated_{of}"].values[simulated], [0.025, 0.975]),
+            about[f"observed_{of}"],
+        ]
+
+    def told(what: str, numbers: list[float], texts: list[str]) -> str:
+        low, high, own = texts
+        text = f"95 % of data sets simulated from the priors have {what.format(low, high)}; yours have {own}"
+        outside = simulated.sum() >= FEW and not numbers[0] <= numbers[2] <= numbers[1]
+        return f"{text}, which the priors hardly expect." if outside else f"{text}."
+
+    means = ends("mean")
     if about["outcome"] == "labels":
-        low, high, own = (percent(0.5 * (end + 1.0)) for end in ends)
-        return (
-            f"95 % of data sets simulated from the priors have between {low} and {high} of yes; yours have "
-            f"{own}."
-        )
+        yield told("between {} and {} of yes", means, [percent(0.5 * (end + 1.0)) for end in means])
+        return
     shift, scale = about["outcome_shift"], about["outcome_scale"]
-    low, high, own = (f"{end * scale + shift:.3g}" for end in ends)
-    return (
-        f"95 % of data sets simulated from the priors have a mean outcome between {low} and {high}; yours "
-        f"have {own}."
-    )
+    for what, numbers, zero in (
+        ("mean outcome", means, shift),
+        ("standard deviation", ends("sd"), 0.0),
+    ):
+        texts = [f"{end * scale + zero:.3g}" for end in numbers]
+        yield told(f"a {what} between {{}} and {{}}", numbers, texts)
 
 
 def _of_quick(results: xr.Dataset) -> Iterator[str]:

@@ -156,7 +156,7 @@ class CertificateProgram:
         limits = {name: ((len(LEVELS), q), "<f8") for name in ("low", "high")}
         counts = {name: ((q,), "<i8") for name in ("rank", "n_ranked")}
         about = {"state": ((), "|i1"), "n_warnings": ((), "<i8")}
-        about |= {name: ((), "<f8") for name in ("seconds", "simulated_mean")}
+        about |= {name: ((), "<f8") for name in ("seconds", "simulated_mean", "simulated_sd")}
         return {**numbers, **limits, **counts, **about, "warning": ((), f"<U{WARNING_LENGTH}")}
 
     def start(self, rng: ChainGenerators) -> dict[str, np.ndarray]:
@@ -184,7 +184,8 @@ class CertificateProgram:
         except (GpmcflowError, ArithmeticError, ValueError):  # a rate too large to draw counts from
             return row | {"state": NOT_SIMULATED}
         row["truth"] = self._quantities(truth)[0]
-        row["simulated_mean"] = model.y[-self.model.n_cases :].mean()
+        simulated = model.y[-self.model.n_cases :]
+        row["simulated_mean"], row["simulated_sd"] = simulated.mean(), simulated.std()
         began = time.perf_counter()
         try:
             with heard_warnings() as warnings:
@@ -218,11 +219,8 @@ class CertificateProgram:
 
     def _fitted(self, model: GPModel, rng: np.random.Generator, number: int) -> np.ndarray:
         """Draws of the quantities (chain, draw, quantity)."""
-        if self.fit is None:
-            draws, n_chains = approximate_draws(model, rng), 1
-        else:
-            tree = self.fit(model, seed=self.seed, key=(*self.key, "data set", number))
-            draws, n_chains = read(tree, model, rng), tree["posterior"].sizes["chain"]
+        key = (*self.key, "data set", number)
+        draws, n_chains = fitted_draws(model, self.fit, rng, self.seed, key)
         own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
         return self._quantities(own).reshape(n_chains, -1, len(self.names))
 
@@ -239,6 +237,21 @@ class CertificateProgram:
         if self._points:
             sd[: self.model.dim] = np.nan
         return {"quick_mean": values.mean(0), "quick_sd": sd}
+
+
+def fitted_draws(
+    model: GPModel,
+    fit: Fit | None,
+    rng: np.random.Generator,
+    seed: int,
+    key: tuple[str | int, ...],
+    n: int = N_KEPT,
+) -> tuple[Draws, int]:
+    """At most n draws of a fit, of the quick answer where it is None, and the number of their chains."""
+    if fit is None:
+        return approximate_draws(model, rng, n), 1
+    tree = fit(model, seed=seed, key=key)
+    return read(tree, model, rng, n), tree["posterior"].sizes["chain"]
 
 
 def compared(values: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
@@ -288,9 +301,9 @@ def effective_sizes(values: np.ndarray) -> np.ndarray:
     return np.where(np.ptp(values, axis=(0, 1)) > 0.0, sizes, 0.0)
 
 
-def read(tree: xr.DataTree, model: GPModel, rng: np.random.Generator) -> Draws:
-    """At most `N_KEPT` evenly spaced draws of a fit, chain after chain."""
-    posterior = evenly_spaced(tree, N_KEPT)["posterior"].to_dataset()
+def read(tree: xr.DataTree, model: GPModel, rng: np.random.Generator, n: int = N_KEPT) -> Draws:
+    """At most n evenly spaced draws of a fit, chain after chain."""
+    posterior = evenly_spaced(tree, n)["posterior"].to_dataset()
     posterior = posterior.transpose("chain", "draw", ...)
     arrays = {
         name: posterior[name].values.reshape(-1, *posterior[name].shape[2:])
@@ -311,9 +324,9 @@ def read(tree: xr.DataTree, model: GPModel, rng: np.random.Generator) -> Draws:
 
 
 def approximate_draws(
-    model: GPModel, rng: np.random.Generator, *, antithetic: bool = False
+    model: GPModel, rng: np.random.Generator, n: int = N_KEPT, *, antithetic: bool = False
 ) -> Draws:
-    """Draws of the quick answer: of Gaussians at settings of the hyperparameters, or at their best.
+    """n draws of the quick answer: of Gaussians at settings of the hyperparameters, or at their best.
 
     Antithetic ones are pairs about the mean of each Gaussian, so that their mean is exact.
     """
@@ -324,7 +337,7 @@ def approximate_draws(
         best = approximate(model)
         fits = [(best.theta, best.sites)]
     thetas, etas, logs = [], [], []
-    shares = np.array_split(np.arange(N_KEPT), len(fits))  # of the draws, a setting each
+    shares = np.array_split(np.arange(n), len(fits))  # of the draws, a setting each
     for (theta, sites), share in zip(fits, shares, strict=True):
         z = rng.standard_normal((len(share), sites.model.dim))
         if antithetic:

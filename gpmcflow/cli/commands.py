@@ -66,15 +66,22 @@ def run(options: argparse.Namespace) -> int:
     return whole_run.run(options.config, options.cores, options.snakemake, quick=options.quick)
 
 
-def certify(options: argparse.Namespace) -> None:
-    """Certify the fits of an analysis."""
+def certify(options: argparse.Namespace) -> int:
+    """Certify the fits of an analysis; after a SIGTERM return 75, with the fits under way kept."""
+    from gpmcflow.execution.signals import EXIT_CODE, Stopped, graceful_stop
     from gpmcflow.pipeline import certify as certificates
 
     lines = certificates.certify(
         options.config, options.n, options.cores, options.models, quick=options.quick
     )
-    for line in lines:
-        print(line, flush=True)
+    try:
+        with graceful_stop():
+            for line in lines:
+                print(line, flush=True)
+    except Stopped as stopped:
+        print(f"gpmcflow: {stopped}", file=sys.stderr)
+        return EXIT_CODE
+    return 0
 
 
 def show(options: argparse.Namespace) -> None:
@@ -118,13 +125,14 @@ def clean(options: argparse.Namespace) -> None:
     """Show, or remove, state that nothing needs."""
     from gpmcflow.execution.disk import human_bytes
     from gpmcflow.monitor.clean import remove_state, state_table, unneeded_state
-    from gpmcflow.pipeline.plan import planned_jobs
+    from gpmcflow.pipeline.plan import certificate_table, planned_jobs
     from gpmcflow.pipeline.run import check_for_run
 
     outputs = None
     if options.configfile:
         config = check_for_run(options.configfile, Path(options.results).parent)
         outputs = [job.output for job in planned_jobs(config)]
+        outputs += map(certificate_table, config["analyses"])
     folders = unneeded_state(options.results, outputs)
     print(state_table(folders))
     if options.yes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -53,11 +54,10 @@ def unneeded_state(
     wanted = None if outputs is None else set(outputs)
     folders = [path for path in state_folders(root) if path != root]
     jobs = {path: read_json(path / JOB) for path in folders}
-    latest: dict[str, float] = {}
+    latest: dict[tuple[str, str], float] = {}
     for job in jobs.values():
-        output = job.get("output")
-        if isinstance(output, str):
-            latest[output] = max(latest.get(output, 0.0), started(job) or 0.0)
+        same = _same_job(job)
+        latest[same] = max(latest.get(same, 0.0), started(job) or 0.0)
     return [_judge(path, job, root, wanted, latest) for path, job in jobs.items()]
 
 
@@ -91,11 +91,16 @@ def _reason(job, root, written, old, wanted, latest) -> str | None:
         return "belongs to no known job" if old > HOUR else None
     if is_finished(root, job, written):
         return "finished"
-    if (started(job) or 0.0) < latest[output]:
+    if (started(job) or 0.0) < latest[_same_job(job)]:
         return "superseded by a later run of the job"
     if wanted is not None and output not in wanted:
         return "not in the config"
     return None
+
+
+def _same_job(job: dict) -> tuple[str, str]:
+    """What two runs of one job have in common: the certificates of several models share an output."""
+    return str(job.get("output")), json.dumps(job.get("wildcards"), sort_keys=True)
 
 
 def remove_state(folders: Iterable[StateFolder], results: str | os.PathLike = "results") -> int:

@@ -32,7 +32,7 @@ from gpmcflow.execution.code import code_digest
 from gpmcflow.execution.state_folder import write_manifest
 from gpmcflow.jobs.job_errors import STATE
 from gpmcflow.models.gp_model import GPModel
-from gpmcflow.monitor.state_folders import find_runs
+from gpmcflow.pipeline.plan import certificate_table
 from gpmcflow.pipeline.run import checked_with_files
 from gpmcflow.plot import style
 from gpmcflow.storage import write_csv, write_result_text
@@ -40,7 +40,12 @@ from gpmcflow.storage.checksums import read_sha256
 from gpmcflow.storage.input_files import user_path
 
 N_TIMED = 3  # data sets whose fits are timed for the forecast, and kept
-CODE = ("gpmcflow.certificate.fits", "gpmcflow.analysis.fitting", "gpmcflow.analysis.models")
+CODE = (
+    "gpmcflow.certificate.fits",
+    "gpmcflow.certificate.priors",
+    "gpmcflow.analysis.fitting",
+    "gpmcflow.analysis.models",
+)
 
 
 @dataclass(frozen=True)
@@ -83,9 +88,7 @@ class Certified(NamedTuple):
 
     def n_finished(self) -> int:
         """Data sets that are finished."""
-        return sum(
-            len(list(run.folder.glob("block_*/segment_*.npz"))) for run in find_runs(self.state)
-        )
+        return len(list(self.state.glob("block_*/segment_*.npz")))
 
 
 def certify(
@@ -103,6 +106,9 @@ def certify(
     into the folder of its results. What is finished is kept as it comes; the same call goes on from there,
     and so does one with more data sets.
 
+    A data set is one task of ``cores`` processes, or of the workers of the config's Dask scheduler; it is no
+    job of Snakemake, as that would start Python for each of many fits that take a second or less.
+
     Raises `InputErrors` with all that is wrong with the file, `InputError` for models it does not have.
     """
     config, folder = checked_with_files(path, quick=quick), Path(path).resolve().parent
@@ -111,7 +117,11 @@ def certify(
             f"{path}: found no analysis; allowed: a config such as gpmcflow new writes"
         )
     n_cores = cores or os.cpu_count() or 1
-    with workers("processes" if n_cores > 1 else "synchronous", n_cores) as pool:
+    scheduler = config["execution"]["scheduler"]
+    here = "processes" if n_cores > 1 else "synchronous"
+    with workers(scheduler or here, n_cores) as pool:
+        if pool.client is not None:
+            n_cores = sum(pool.client.nthreads().values())
         for name, settings in config["analyses"].items():
             data, stated = _data(config, name, folder), _stated(settings, models, str(path))
             own = [_certified(config, name, model, data, folder) for model in stated]
@@ -155,8 +165,7 @@ def _certified(config: Mapping, analysis: str, name: str, data: Data, folder: Pa
     }
     digest = settings_digest(identity)
     state = folder / STATE / digest
-    output = f"results/{analysis}/certificate.csv"
-    facts = {"rule": "certify", "wildcards": wildcards, "output": output}
+    facts = {"rule": "certify", "wildcards": wildcards, "output": certificate_table(analysis)}
     write_manifest(state / "job.json", facts | {"identity_digest": digest})
     return Certified(name, model, fit, seed, (analysis, name), state, data.target)
 
@@ -200,7 +209,7 @@ def _write(
 ) -> list[Path]:
     """The table and the page."""
     place, settings = folder / "results" / analysis, config["analyses"][analysis]
-    frames = [c.table().assign(model=name) for name, c in certificates.items()]
+    frames = [_rows(certificate).assign(model=name) for name, certificate in certificates.items()]
     frame = pd.concat(frames, ignore_index=True)
     frame.insert(0, "model", frame.pop("model"))
     csv = settings["data"].get("csv") or settings["data"].get("table")
@@ -230,12 +239,25 @@ def _write(
     return [place / "certificate.html", place / "certificate.csv"]
 
 
+def _rows(certificate: Certificate) -> pd.DataFrame:
+    """All that is said of each quantity."""
+    table, of_priors = certificate.table(), certificate.prior_table()
+    return table if of_priors is None else table.merge(of_priors, "left", "quantity")
+
+
 # The page of a certificate: how often fits of simulated data held the truth, model by model.
 
 CAPTION = (
     "For each quantity, in its band: the share of data sets in which the truth has at most this rank among "
     "the draws, less the share expected of a right fit. Of right fits, at most 5 % of certificates leave any "
     "of their bands."
+)
+
+OF_PRIORS = (
+    "From one fit of your own data. sd, shift: the standard deviation of the posterior, and how far its mean "
+    "is from the prior's, both in standard deviations of the prior. prior, data: how far the quantity moves "
+    "with the power of the priors, and of the likelihood (Kallioinen et al. 2024); 0.05 or more counts as "
+    "moved."
 )
 
 
@@ -292,6 +314,10 @@ def _models(certificates: Mapping[str, Certificate]) -> Iterator[html.Section]:
                 for k, quantity in enumerate(results["quantity"].values)
             ]
             body.append(html.figure(panels, CAPTION))
+        of_priors = certificate.prior_table()
+        if of_priors is not None:
+            words_of = html.paragraph(*certificate.priors_in_words)
+            body += [words_of, _of_priors(of_priors), html.quiet(OF_PRIORS)]
         yield html.section(key, name, *body)
 
 
@@ -307,6 +333,16 @@ def _table(frame: pd.DataFrame) -> Markup:
             words.number(row["p_coverage"], 2),
             row["verdict"],
         ]
+        for _, row in frame.iterrows()
+    ]
+    return html.table(heads, rows)
+
+
+def _of_priors(frame: pd.DataFrame) -> Markup:
+    heads = html.heads("quantity", "sd #", "shift #", "prior #", "data #", "moved by")
+    numbers = ["sd_of_prior", "shift", "prior_sensitivity", "likelihood_sensitivity"]
+    rows = [
+        [row["quantity"], *(words.number(row[name], 2) for name in numbers), row["moved_by"]]
         for _, row in frame.iterrows()
     ]
     return html.table(heads, rows)

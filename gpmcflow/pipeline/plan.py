@@ -74,6 +74,11 @@ def optional_outputs_of(jobs: Iterable[PlannedJob]) -> list[str]:
     return [path.format(**job.wildcards) for job in jobs for path in job.stage.optional]
 
 
+def certificate_table(analysis: str) -> str:
+    """The table of a certificate, which `gpmcflow certify` makes and no job."""
+    return f"results/{analysis}/certificate.csv"
+
+
 class Plan:
     """The jobs of a checked config as rules of Snakemake ask for them: by stage and wildcards.
 

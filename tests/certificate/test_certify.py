@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import logging
 
+import arviz_stats
 import numpy as np
 import pytest
 import xarray as xr
 
 import gpmcflow as gp
 from gpmcflow.certificate.certificate import Certificate, results_of
-from gpmcflow.certificate.fits import CertificateProgram, compared, heard_warnings
-from gpmcflow.errors import InputError
+from gpmcflow.certificate.fits import CertificateProgram, compared, heard_warnings, read
+from gpmcflow.certificate.priors import sensitivities
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Execution
 
 from .models import MUTANTS, RIGHT, SIZES, counts
@@ -163,7 +165,7 @@ def test_the_error_of_quick_answers_is_in_words():
     ("y", "likelihood", "told"),
     [
         ([1.0, -1.0, 1.0, 1.0], gp.Probit(), "of yes; yours have 75 %."),
-        ([3.0, 1.0, 4.0, 0.0], gp.Poisson(), "yours have 2."),
+        ([3.0, 1.0, 4.0, 0.0], gp.Poisson(), "; yours have 2."),
     ],
 )
 def test_outcomes_that_the_priors_expect_are_in_words(y, likelihood, told):
@@ -171,13 +173,90 @@ def test_outcomes_that_the_priors_expect_are_in_words(y, likelihood, told):
     model = gp.GPModel(x, np.array(y), gp.Matern32(0.5, 1.0), likelihood)
     certificate = gp.certify(model, n=30, approximate=True)
     simulated = certificate.results["simulated_mean"]
-    assert certificate.in_words[-1].endswith(told)
+    words = next(line for line in certificate.notes if "simulated from the priors" in line)
+    assert words.endswith(told)
     low, high = np.quantile(simulated, [0.025, 0.975])
     share = isinstance(likelihood, gp.Probit)
     ends = [f"{50 * (e + 1):.0f} %" if share else f"{e:.3g}" for e in (low, high)]
-    assert f"between {ends[0]} and {ends[1]}" in certificate.in_words[-1]
+    assert f"between {ends[0]} and {ends[1]}" in words
     posterior = gp.certify(model, n=2, around="posterior", n_chains=1, n_draws=50)
     assert "simulated from the priors" not in str(posterior)
+
+
+def test_outcomes_that_the_priors_hardly_expect_are_said_to_be():
+    x = np.linspace(0.0, 1.0, 6)
+    y = np.array([0.0, 9.0, 0.0, 9.0, 0.0, 9.0])  # of a rate between 0.1 and 10 that hardly changes
+    model = gp.GPModel(x, y, gp.SquaredExponential(2.0, 0.5), gp.Poisson())
+    words = gp.certify(model, n=60, approximate=True).notes
+    assert words[-1].startswith(
+        "95 % of data sets simulated from the priors have a standard deviation"
+    )
+    assert words[-1].endswith("; yours have 4.5, which the priors hardly expect.")
+    assert "hardly expect" not in " ".join(gp.certify(model, n=20, approximate=True).notes)
+
+
+def poisson(n: int, sd_of_scale: float, end: float = 6.0) -> gp.GPModel:
+    """Counts at n places about one sine, and a hyperprior of this width about a length scale of e^3."""
+    x = np.linspace(0.0, end, n)
+    scale = gp.Hyperprior("norm", {"loc": 3.0, "scale": sd_of_scale})
+    y = np.round(np.exp(1.0 + np.sin(x)))
+    return gp.GPModel(x, y, gp.SquaredExponential(scale, 1.0), gp.Poisson())
+
+
+def test_sensitivities_are_those_of_arviz():
+    """But for its smoothing of the weights."""
+    model = poisson(8, 1.0)
+    tree = gp.sample(model, n_chains=2, n_draws=500)
+    draws = read(tree, model, np.random.default_rng(0), 1000)
+    own = sensitivities(model, draws, 2)
+    for values, group in zip(own, ("prior", "likelihood"), strict=True):
+        theirs = arviz_stats.psense(tree, var_names=["theta", "latent"], group=group)
+        assert values[0] == pytest.approx(float(theirs["theta"].squeeze()), rel=0.05)
+        assert values[2] == pytest.approx(float(theirs["latent"][0]), rel=0.05)
+
+
+@pytest.mark.parametrize("quick", [False, True])
+@pytest.mark.parametrize(
+    ("model", "moved", "words"),
+    [
+        (poisson(2, 1.0, 1e-3), "prior", "These data say little about length_scale."),
+        (poisson(12, 0.3), "prior and data", "Given your own data the priors matter for"),
+        (poisson(25, 9.0), "data", "Given your own data the priors hardly matter: none of 5"),
+    ],
+)
+def test_a_prior_matters_where_it_is_alone_or_against_the_data(model, moved, words, quick):
+    how = {"approximate": True} if quick else {"n_chains": 2, "n_draws": 500}
+    certificate = gp.certify(model, n=1, **how)
+    table = certificate.prior_table().set_index("quantity")
+    assert table["moved_by"]["length_scale"] == moved
+    assert words in " ".join(certificate.priors_in_words)
+    assert words in str(certificate)
+
+
+def test_a_posterior_is_measured_by_its_prior():
+    """Of two rows at one place a length scale has its prior again."""
+    model = poisson(2, 1.0, 1e-3)
+    table = gp.certify(model, n=200, approximate=True).prior_table().set_index("quantity")
+    assert table["sd_of_prior"]["length_scale"] == pytest.approx(1.0, abs=0.15)
+    assert table["shift"]["length_scale"] == pytest.approx(0.0, abs=0.2)
+    around = gp.certify(model, n=2, around="posterior", n_chains=1, n_draws=50).prior_table()
+    assert around["sd_of_prior"].isna().all()
+    assert around["prior_sensitivity"].notna().all()
+
+
+def test_nothing_is_said_of_priors_without_a_fit_that_tells(monkeypatch):
+    assert gp.certify(FIXED, n=2, approximate=True).prior_table() is None
+    monkeypatch.setattr("gpmcflow.approximations.integrated.MOST_ROWS", 5)  # points above
+    assert gp.certify(poisson(6, 1.0), n=2, approximate=True).prior_table() is None
+    monkeypatch.setattr("gpmcflow.certificate.priors.fitted_draws", fails)
+    failed = gp.certify(counts(), n=2, sampler=RIGHT, **SIZES)
+    assert failed.priors_in_words == (
+        "The fit of your own data failed, so nothing says whether the priors matter.",
+    )
+
+
+def fails(*arguments):
+    raise NumericalError("no fit")
 
 
 def test_many_wrong_quantities_are_counted_not_named():

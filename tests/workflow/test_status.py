@@ -367,6 +367,14 @@ def test_clean_judges_by_output_successor_and_config(results, gone):
     assert reasons(results, needed) == found | {"dropped": "not in the config"}
 
 
+def test_clean_keeps_the_certificate_of_another_model(results, gone):
+    for model, seconds in (("lines", 9000), ("curve", 10)):
+        folder = make_job(results, model, pid=gone)
+        about = {"output": "results/plots/certificate.csv", "wildcards": {"model": model}}
+        manifest(folder / "job.json", **about, pid=gone, seconds_ago=seconds)
+    assert reasons(results) == {"lines": None, "curve": None}
+
+
 def test_clean_keeps_what_is_alive_or_may_be(results, gone):
     folder = make_job(results, "a", host="elsewhere", pid=gone)
     assert reasons(results, []) == {"a": None}
