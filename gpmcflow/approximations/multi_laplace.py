@@ -102,6 +102,8 @@ def multi_laplace(
             slope = likelihood.log_density_and_gradient(eta, y)[1]
             blocks = likelihood.information_blocks(eta, y)
             gradient = np.concatenate([U.T @ g for U, g in zip(maps, slope, strict=True)]) - xi
+            if not (np.isfinite(gradient).all() and np.isfinite(blocks).all()):
+                break
             try:
                 factor = np.linalg.cholesky(_precision(maps, blocks))
             except np.linalg.LinAlgError:  # far from the mode, for which any step uphill will do
