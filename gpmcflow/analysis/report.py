@@ -41,7 +41,7 @@ from gpmcflow.diagnostics.convergence import LEAST
 from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.execution import chain_generators
 from gpmcflow.jobs.job import Job
-from gpmcflow.jobs.stated_models import MEAN, covariances_of, likelihood_of
+from gpmcflow.jobs.stated_models import MEAN, covariance_text, covariances_of, likelihood_of
 from gpmcflow.likelihoods import Survival
 from gpmcflow.storage import (
     load_results,
@@ -165,9 +165,7 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
         stated = likelihood_of(statement, f"models.{model}")
         likelihood = stated.law if isinstance(stated, Survival) else stated.name
         rest = (trees.get(kind) for kind in ("posterior", "summary", "evidence"))
-        texts = statement["covariance"]
-        if not isinstance(texts, str):
-            texts = "; ".join(f"{name}: {text}" for name, text in texts.items())
+        texts = covariance_text(statement["covariance"])
         results[model] = Results(texts, likelihood, seconds, trees["fit"], *rest)
     return results
 

@@ -167,8 +167,7 @@ def describe(
         for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
             draws.append(effects.sampled_averages(own, sweep, X, rng, n_each, linear=linear))
         if k in shifted and learnt is not None:
-            level = predictor.moments(learnt).mean.mean(0)
-            fitted.append(level if level.ndim == 1 else level[0])
+            fitted.append(np.atleast_2d(predictor.moments(learnt).mean.mean(0))[0])
         of_all = zip(places.swept, swept, joint, strict=True) if k in shifted else ()
         for at, (sweep, X, some) in enumerate(of_all):
             shifts[at].append(effects.average_shift(own, sweep, X, linear=linear))

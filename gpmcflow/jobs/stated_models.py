@@ -65,6 +65,13 @@ def covariances_of(
     }
 
 
+def covariance_text(stated: str | Mapping[str, str]) -> str:
+    """Covariances of a config in one line."""
+    if isinstance(stated, str):
+        return stated
+    return "; ".join(f"{name}: {text}" for name, text in stated.items())
+
+
 def _require_functions(stated: Mapping[str, str], where: str, likelihood_: Likelihood) -> None:
     """Refuse covariances but of the functions of a likelihood, with the line to write."""
     several = isinstance(likelihood_, MultiLikelihood)

@@ -35,6 +35,7 @@ class Distributional(MultiLikelihood):
     varying: tuple[str, ...]
     # slopes do not vanish with the curvature: a site of far less would be so far out that sums lose digits
     least_information = 1e-3
+    indefinite = True
 
     def __post_init__(self) -> None:
         """Nothing: the base has checked its fields."""

@@ -30,6 +30,8 @@ class MultiLikelihood(Likelihood):
         Whether all functions have one covariance and one set of hyperparameters.
     least_information:
         Of a site, where the average of `information` is less, or negative.
+    indefinite:
+        Whether `information_blocks` may have negative eigenvalues.
     noise_function:
         The function, if there is one, that is the log of the standard deviation of y about the first.
 
@@ -53,6 +55,7 @@ class MultiLikelihood(Likelihood):
     same_prior: ClassVar[bool] = False
     least_information: ClassVar[float] = 1e-6  #: of a site; an impossible class says nothing
     log_concave: ClassVar[bool] = False
+    indefinite: ClassVar[bool] = False
     noise_function: ClassVar[str] = ""  #: the log of the standard deviation of y, which has units
 
     @abstractmethod
