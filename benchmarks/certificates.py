@@ -6,7 +6,8 @@
 
 `models` certifies the default sampler, 2 chains of 300 draws, on models of labels, counts and positive
 numbers, one of basis functions, one on a grid and one with free noise; and 2 chains of 200 draws on 20 rows
-of each other family of responses. Rows of models that are there are not made again. Times are censored at 2,
+of each other family of responses, and on 18 rows of three classes and of noise that varies, which have two
+latent functions a case. Rows of models that are there are not made again. Times are censored at 2,
 as `Survival` takes them with `event`; of grouped values the whole number below is known.
 `mutants` certifies the wrong samplers of `tests/certificate/models.py`, and the right one.
 `cost` is the CPU time of `gpmcflow run --quick` and `certify --quick` on the four models that `gpmcflow new`
@@ -36,6 +37,7 @@ COST_ROWS = Path(__file__).with_name("certificates_cost.csv")
 LENGTH = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
 SIGNAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
 LIMIT = 2.0  # of times
+SEVERAL = ("three classes", "noise that varies")  # models of several latent functions
 NOISE = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
 
 
@@ -108,6 +110,10 @@ def models() -> dict[str, gp.GPModel]:
         "free noise": gp.GPModel(few, few, se, gp.Gaussian(NOISE)),
         "basis": gp.GPModel(many, signs, se, gp.Logistic(), structure=gp.BasisFunctions()),
         "grid": gp.GPModel(grid, np.ones(36), ard, gp.Poisson(), structure="kronecker"),
+        "three classes": gp.GPModel(few[:18], np.tile([1, 2, 3], 6), se, gp.Softmax(3)),
+        "noise that varies": gp.GPModel(
+            few[:18], few[:18], {"mean": se, "log_sd": se}, gp.HeteroscedasticGaussian()
+        ),
         **of_families,
     }
 
@@ -120,7 +126,7 @@ def certify_models(n: int, state: str | None, names: list[str] | None) -> None:
             continue
         folder = None if state is None else Path(state, name.replace(" ", "_"))
         how = gp.Execution(state_dir=folder)
-        n_draws = 200 if name in families() else 300
+        n_draws = 200 if name in (*families(), *SEVERAL) else 300
         certificate = gp.certify(model, n, n_chains=2, n_draws=n_draws, execution=how)
         print(f"{name}:\n{certificate}", flush=True)
         results, table = certificate.results, certificate.table()

@@ -66,7 +66,9 @@ EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition a
 PARETO_SECONDS = 2e-4  # a case of leave-one-out
 RESPONSE_SECONDS = 5e-4  # a new row, whose responses are simulated
 REPORT_SECONDS = 3.0
-CLASS_FITS = (9, 10)  # of the search over classes: places screened; gradients by differences
+CLASS_FITS = (
+    100.0  # of the search of several functions: 9 screened, some 22 with slopes, 4 fits each
+)
 N_AVERAGED = 10  # times one setting made ready, for the draws of a fit over classes
 
 
@@ -252,8 +254,12 @@ def _fit_cost(context: Context, job: PlannedJob, *, answers: bool) -> Cost:
         seconds += _response_seconds(context, job)
         return _job(context, unit.fitted, seconds)
     if isinstance(model, MultiGPModel):
-        seconds = (CLASS_FITS[0] + CLASS_FITS[1] * (unit.dim + 1)) * unit.fit
-        seconds += unit.predictor * N_AVERAGED + unit.effects + _response_seconds(context, job)
+        seconds = (
+            CLASS_FITS * unit.fit
+            + unit.predictor * N_AVERAGED
+            + unit.effects
+            + _response_seconds(context, job)
+        )
         return _job(context, unit.fitted, seconds)
     if model.basis:
         seconds = BASIS_SEARCH[0] * unit.gradient + BASIS_SEARCH[1] * unit.left_out + unit.fit

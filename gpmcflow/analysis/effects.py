@@ -11,14 +11,14 @@ import xarray as xr
 from scipy.special import expit, logit
 
 from gpmcflow.analysis.data import Data
-from gpmcflow.analysis.grades import ClassPredictor
 from gpmcflow.analysis.seasons import times_in_cycles
 from gpmcflow.approximations.conditional import Predictor, root_of
 from gpmcflow.contrasts.explanations import Average, explanation_groups
 from gpmcflow.contrasts.flat_curves import flat_chance
+from gpmcflow.contrasts.reported import Reported, ReportedFunctions, typical_of
 from gpmcflow.data.codes import CategoryCode
 from gpmcflow.data.outcome_kinds import KINDS
-from gpmcflow.likelihoods import Likelihood, Survival
+from gpmcflow.likelihoods import Survival
 from gpmcflow.models.gp_model import GPModel
 
 MOST_KEPT = 200_000_000  # bytes of the inputs of all sweeps
@@ -186,7 +186,7 @@ def _sweep(
 
 
 def sampled_averages(
-    predictor: Predictor | ClassPredictor,
+    predictor: Reported,
     sweep: Sweep,
     X: np.ndarray,
     rng: np.random.Generator,
@@ -202,8 +202,8 @@ def sampled_averages(
     """
     g = len(sweep.values)
     over_rows = np.kron(np.eye(g), np.full((1, len(X) // g), g / len(X)))
-    if isinstance(predictor, ClassPredictor):
-        return predictor.averages(X, over_rows, rng, n_draws)
+    if isinstance(predictor, ReportedFunctions):
+        return predictor.averages(X, over_rows, rng, n_draws, linear=linear)
     mean, covariance = predictor.joint(X, over_rows if linear else None)
     root = root_of(covariance)
     eta = mean[:1] + rng.standard_normal((n_draws, root.shape[1])) @ root.T
@@ -212,9 +212,7 @@ def sampled_averages(
     return predictor.likelihood.conditional_mean(eta) @ over_rows.T
 
 
-def average_shift(
-    predictor: Predictor | ClassPredictor, sweep: Sweep, X: np.ndarray, *, linear: bool
-) -> np.ndarray:
+def average_shift(predictor: Reported, sweep: Sweep, X: np.ndarray, *, linear: bool) -> np.ndarray:
     """Average response over all rows of coded inputs X (g * rows, p) less that over `joint` ones, (g,).
 
     On the scale of the link, where draws of averages over the joint rows become those over all when it is
@@ -227,23 +225,20 @@ def average_shift(
     return on_link(rows.mean(1), kind) - on_link(rows[:, :N_JOINT].mean(1), kind)
 
 
-def average_level(
-    predictor: Predictor | ClassPredictor, sweep: Sweep, X: np.ndarray, *, linear: bool
-) -> np.ndarray:
+def average_level(predictor: Reported, sweep: Sweep, X: np.ndarray, *, linear: bool) -> np.ndarray:
     """Average response over rows of coded inputs X (g * rows, p) at each value, (g,), on the link's scale."""
     rows, kind = _responses(predictor, X, len(sweep.values), linear)
     return on_link(rows.mean(1), kind)
 
 
-def _responses(
-    predictor: Predictor | ClassPredictor, X: np.ndarray, g: int, linear: bool
-) -> tuple[np.ndarray, str]:
+def _responses(predictor: Reported, X: np.ndarray, g: int, linear: bool) -> tuple[np.ndarray, str]:
     """Expected response of each row (g, rows), of times the log of the median, and its link.
 
     Rates are those at the mean of their logs: the mean of a rate may be infinite under a log link.
     """
-    if isinstance(predictor, ClassPredictor):
-        return predictor.mean_response(X).reshape(g, -1), "binary"
+    if isinstance(predictor, ReportedFunctions):
+        level, kind = predictor.levels(X, linear=linear)
+        return level.reshape(g, -1), kind
     eta, likelihood = predictor.moments(X), predictor.likelihood
     if linear:
         level = np.log(typical_of(likelihood, np.zeros(()))) if _timed(predictor) else 0.0
@@ -255,13 +250,6 @@ def _responses(
 
 def _timed(predictor: Predictor) -> bool:
     return isinstance(predictor.likelihood, Survival)
-
-
-def typical_of(likelihood: Likelihood, eta: np.ndarray) -> np.ndarray:
-    """What the page reports of the response at eta: the median of a time, else the mean."""
-    if isinstance(likelihood, Survival):
-        return likelihood.conditional_median(eta)
-    return likelihood.conditional_mean(eta)
 
 
 def on_link(average: np.ndarray, kind: str) -> np.ndarray:

@@ -12,10 +12,10 @@ from gpmcflow.analysis.data import Data
 from gpmcflow.approximations.conditional import Conditional, Predictor
 from gpmcflow.approximations.multi_prediction import MultiConditional, MultiPredictor
 from gpmcflow.approximations.predictive import QUANTILES
+from gpmcflow.contrasts.reported import N_SPREAD, Reported, ReportedFunctions
 from gpmcflow.likelihoods import Likelihood, Ordinal
 
 PREFIX = "p_"  # of the columns of probabilities in tables of predictions
-N_SPREAD = 4000  # draws of the functions that the spread of a probability is of
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,26 +34,6 @@ class UpperGrades(Ordinal):
         return self.class_probabilities(mean, variance)[1]
 
 
-@dataclass(frozen=True, eq=False)
-class ClassPredictor:
-    """A predictor of several functions whose response is the probability of one class."""
-
-    predictor: MultiPredictor
-    place: int  #: of the class among the levels
-
-    def averages(
-        self, X: np.ndarray, over_rows: np.ndarray, rng: np.random.Generator, n: int
-    ) -> np.ndarray:
-        """Joint draws (n, g) of averages ``over_rows`` (g, m) of the probability at coded inputs (m, p)."""
-        likelihood = self.predictor.likelihood
-        eta = self.predictor.draw(X, rng, n)
-        return likelihood.class_probabilities(eta, np.zeros_like(eta))[self.place] @ over_rows.T
-
-    def mean_response(self, X: np.ndarray) -> np.ndarray:
-        """P(the class) at each of the coded inputs (m, p), (m,)."""
-        return self.predictor.moments(X).class_probabilities()[self.place]
-
-
 def response_of(likelihood: Likelihood, data: Data) -> Likelihood:
     """The likelihood whose response the page reports: of grades the two groups, else itself."""
     if not isinstance(likelihood, Ordinal):
@@ -68,10 +48,11 @@ def response_eta(eta: Conditional, data: Data) -> Conditional:
     return eta._replace(likelihoods=[response_of(own, data) for own in eta.likelihoods])
 
 
-def with_response(predictor: Predictor | MultiPredictor, data: Data) -> Predictor | ClassPredictor:
-    """The predictor with the likelihood of `response_of`, or of the class that the page is of."""
+def with_response(predictor: Predictor | MultiPredictor, data: Data) -> Reported:
+    """The predictor with the likelihood of `response_of`; of several functions that of their response."""
     if isinstance(predictor, MultiPredictor):
-        return ClassPredictor(predictor, data.target.split - 1)
+        of_class = data.target.kind == "classes"
+        return ReportedFunctions(predictor, data.target.split - 1 if of_class else None)
     return replace(predictor, likelihood=response_of(predictor.likelihood, data))
 
 
@@ -96,12 +77,10 @@ def probabilities(group: xr.Dataset, levels: tuple[str, ...], name: str) -> pd.D
 
 def class_predictions(eta: MultiConditional, place: int, rng: np.random.Generator) -> xr.Dataset:
     """Probabilities of all classes, and mean, sd and quantiles of that of one, by new case."""
-    each = -(-N_SPREAD // len(eta.mean))
-    drawn = []
-    for own, mean, variance in eta.rows():
-        u = mean + np.sqrt(variance) * rng.standard_normal((each, *mean.shape))
-        drawn.append(own.class_probabilities(u, np.zeros_like(u))[place])
-    shown = np.concatenate(drawn)
+    draws = eta.simulate(rng, N_SPREAD)
+    shown = np.concatenate(
+        [own.class_probabilities(u, np.zeros_like(u))[place] for own, u in draws]
+    )
     probabilities = eta.class_probabilities()
     variables = {
         "response_mean": ("new_case", probabilities[place]),

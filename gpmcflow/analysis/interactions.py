@@ -12,7 +12,7 @@ import xarray as xr
 
 from gpmcflow.analysis import effects
 from gpmcflow.analysis.data import Data
-from gpmcflow.analysis.models import one_function
+from gpmcflow.analysis.models import functions_of
 from gpmcflow.approximations.conditional import Predictor
 from gpmcflow.contrasts.flat_curves import flat_chance
 from gpmcflow.contrasts.terms import terms_of
@@ -28,18 +28,18 @@ _COLUMNS = ("column", "by", "low", "high", "by_low", "by_high", *_ENDS, "chance"
 
 def joined(model: Any, data: Data) -> list[tuple[str, str]]:
     """Pairs of columns that share a term of the covariance, in which they may act together."""
-    own = one_function(model)
-    encoding = data.encoding
+    encoding, pairs = data.encoding, set()
     of_input = {n: c for c in encoding.explaining for n in (c, *encoding.inputs_of(c))}
-    bound, pairs = iter(own._columns), set()
-    for term in terms_of(own):
-        leaves = list(term.leaves())
-        places = [next(bound) for _ in leaves]
-        if len(leaves) == 1 and isinstance(leaves[0], Linear):
-            continue  # a sum of slopes
-        names = {own.inputs.names[place] for its in places for place in its}
-        own_columns = {of_input.get(name) for name in names}
-        pairs |= set(combinations([c for c in encoding.explaining if c in own_columns], 2))
+    for own in dict.fromkeys(functions_of(model)[0]):
+        bound = iter(own._columns)
+        for term in terms_of(own):
+            leaves = list(term.leaves())
+            places = [next(bound) for _ in leaves]
+            if len(leaves) == 1 and isinstance(leaves[0], Linear):
+                continue  # a sum of slopes
+            names = {own.inputs.names[place] for its in places for place in its}
+            own_columns = {of_input.get(name) for name in names}
+            pairs |= set(combinations([c for c in encoding.explaining if c in own_columns], 2))
     return [pair for pair in combinations(encoding.explaining, 2) if pair in pairs]
 
 

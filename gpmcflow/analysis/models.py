@@ -20,7 +20,7 @@ from gpmcflow.data.codes import CategoryCode, Encoding, GroupCode, NumberCode
 from gpmcflow.data.columns import term_names, yaml_text
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.jobs.stated_models import covariance_of, likelihood_of, priors_of
+from gpmcflow.jobs.stated_models import MEAN, covariances_of, likelihood_of, priors_of
 from gpmcflow.likelihoods import Ordinal, Softmax
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
@@ -36,7 +36,12 @@ OF_ROWS: dict[str, dict[str, Any]] = {
     "zero_inflated": {"base": "negative_binomial"},
     "hurdle": {"base": "negative_binomial"},
 }
-CENTRED = ("gaussian", "student_t", "log_normal")  # of outcomes whose overall level is 0
+CENTRED = (
+    "gaussian",
+    "heteroscedastic_gaussian",
+    "student_t",
+    "log_normal",
+)  # of outcomes whose overall level is 0
 MEAN_SD = 1.0  # of the prior of a free mean around the overall level, on the latent scale
 
 
@@ -104,11 +109,10 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
         except InputError as error:
             raise InputError(f"{path}.likelihood: {error}") from None
     structure = statement.get("structure", "auto")
-    covariance = covariance_of(statement, path, known_of(data.encoding))
-    if structure == "basis":
-        covariance = marks_apart(covariance, data.encoding, path)
-    else:
-        covariance = over_inputs(covariance, data.encoding, path)
+    coded = marks_apart if structure == "basis" else over_inputs
+    stated = covariances_of(statement, path, likelihood, known_of(data.encoding))
+    covariances: Any = {name: coded(own, data.encoding, path) for name, own in stated.items()}
+    covariance = covariances[MEAN]
     learning = data.learning
     level = overall_level(learning, likelihood.name)
     mean = statement.get("mean")
@@ -118,7 +122,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
                 f"{path}.mean: found {mean!r}; the functions of classes have a mean of 0; leave it out, and "
                 "write constant() in the covariance for classes of other sizes"
             )
-        covariance = with_constant(covariance)
+        covariances[MEAN] = with_constant(covariance)
     elif mean is None:
         constant = any(isinstance(leaf, Constant) for leaf in covariance.leaves())
         free = likelihood.name not in CENTRED and not constant
@@ -129,8 +133,10 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
             raise unknown_name(f"{path}.mean", mean, priors)
         mean = priors[mean]
     likelihood = likelihood.with_constants(**learning.constants(kind))
+    if len(covariances) == 1:  # of the only function, or the same for each
+        covariances = covariances[MEAN]
     try:
-        model = GPModel(learning.X, learning.y, covariance, likelihood, mean, structure=structure)
+        model = GPModel(learning.X, learning.y, covariances, likelihood, mean, structure=structure)
     except InputError as error:
         text, key = str(error).removeprefix("model: "), ""
         if text.startswith(("basis functions: ", "Kronecker grid: ")):
@@ -298,12 +304,18 @@ def one_function(model: Any) -> GPModel:
 
 def units_of_parameters(model: GPModel, encoding: Encoding) -> dict[str, float]:
     """Units, by name, of the free parameters that are stated in those of a column: periods."""
-    model = one_function(model)
-    names = dict(zip(model.free.tolist(), model.names, strict=True))
-    units = {}
-    for group, leaf in enumerate(model.leaves):
-        if isinstance(leaf, Periodic):
-            place = int(model.parameters.places(group)[leaf.parameters().index("period")])
-            if place in names:
-                units[names[place]] = encoding.code(str(leaf.columns[0])).scale
+    names, units = dict(zip(model.free.tolist(), model.names, strict=True)), {}
+    for part, places in zip(*functions_of(model), strict=True):
+        for group, leaf in enumerate(part.leaves):
+            if isinstance(leaf, Periodic):
+                own = part.parameters.places(group)[leaf.parameters().index("period")]
+                if places[own] in names:
+                    units[names[places[own]]] = encoding.code(str(leaf.columns[0])).scale
     return units
+
+
+def functions_of(model: Any) -> tuple[list[GPModel], list[np.ndarray]]:
+    """The models of a model's functions, and where in ``full`` the parameters of each are."""
+    if isinstance(model, MultiGPModel):
+        return model.parts, model.part_places
+    return [model], [np.arange(len(model.parameters.all_names))]

@@ -42,7 +42,7 @@ from gpmcflow.diagnostics.convergence import LEAST
 from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.execution import chain_generators
 from gpmcflow.jobs.job import Job
-from gpmcflow.jobs.stated_models import covariance_of, likelihood_of
+from gpmcflow.jobs.stated_models import MEAN, covariance_text, covariances_of, likelihood_of
 from gpmcflow.likelihoods import Survival
 from gpmcflow.storage import (
     load_results,
@@ -166,7 +166,8 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
         stated = likelihood_of(statement, f"models.{model}")
         likelihood = stated.law if isinstance(stated, Survival) else stated.name
         rest = (trees.get(kind) for kind in ("posterior", "summary", "evidence"))
-        results[model] = Results(statement["covariance"], likelihood, seconds, trees["fit"], *rest)
+        texts = covariance_text(statement["covariance"])
+        results[model] = Results(texts, likelihood, seconds, trees["fit"], *rest)
     return results
 
 
@@ -203,8 +204,10 @@ def write_report(
     words = {}
     for m in results:
         stated = model_statement(settings, m, data.target.kind)
-        covariance = covariance_of(stated, f"models.{m}", known_of(data.encoding))
-        words[m] = can_do(covariance, data.encoding.explaining)
+        each = covariances_of(stated, m, likelihood_of(stated, m), known_of(data.encoding))
+        parts = {name: can_do(part, data.encoding.explaining) for name, part in each.items()}
+        varying = [f"{NOUNS.get(f, f)} that varies ({parts[f]})" for f in parts if f != MEAN]
+        words[m] = "; ".join([parts[MEAN], *varying])
     models = models_table(data, results, words, shown)
     again = f"gpmcflow run {config}"
     made: dict[str, pd.DataFrame] = {
@@ -391,6 +394,7 @@ def left_over(answer: xr.DataTree, data: Data) -> dict[str, Any] | None:
     return None
 
 
+NOUNS = {"log_sd": "noise", "noise_sd": "noise", "df": "heaviness of tails"}  # of functions
 CAN_DO = {
     "linear": "straight lines",
     "polynomial": "curves of a fixed form",

@@ -33,7 +33,7 @@ COLUMNS = (
 )  # fmt: skip
 # Parameters of one response for all.
 OF_A_CONSTANT = (
-    "mean", "noise_sd", "scale", "df", "size", "shape", "gap", "precision", "probability",
+    "mean", "noise_sd", "log_sd", "scale", "df", "size", "shape", "gap", "precision", "probability",
 )  # fmt: skip
 HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
@@ -227,7 +227,8 @@ def _beyond_constant(model: Results, constant: float) -> dict[str, float]:
     if model.summary is not None or "maximum" not in model.fit.children:
         return {"evidence_beyond": np.nan, "evidence_limit": np.nan}
     names = [str(name) for name in model.fit["maximum/parameter"].values]
-    more = max(1, sum(name.split("[")[0] not in OF_A_CONSTANT for name in names))
+    own = (name.split("[")[0].removesuffix(".mean") for name in names)
+    more = max(1, sum(name not in OF_A_CONSTANT for name in own))
     value = float(model.fit["evidence/approximate_log_evidence"])
     limit = 0.5 * float(scipy.stats.chi2.ppf(0.95, more))
     return {"evidence_beyond": value - constant, "evidence_limit": limit}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpmcflow.analysis.data import Data
-from gpmcflow.analysis.models import one_function
+from gpmcflow.analysis.models import functions_of
 from gpmcflow.covariances.leaves import Periodic
 from gpmcflow.data.seasons import calendar_name
 
@@ -19,7 +19,7 @@ _MONDAY = -3.0  # 1970-01-01 was a Thursday
 
 def season_of(model: Any, data: Data) -> dict[str, Any] | None:
     """Column, period in its units, and name of the first periodic term with a stated period, None without."""
-    for leaf in one_function(model).covariance.leaves():
+    for leaf in functions_of(model)[0][0].leaves:
         if isinstance(leaf, Periodic) and isinstance(leaf.period, float):
             (column,) = leaf.columns
             return named_season(data, column, leaf.period * data.encoding.code(column).scale)

@@ -16,25 +16,26 @@ from gpmcflow.analysis import effects
 from gpmcflow.analysis.areas import are_told_apart, area_summary, area_sweep
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.analysis.grades import (
-    ClassPredictor,
     average_grades,
     class_predictions,
     response_eta,
     with_response,
 )
 from gpmcflow.analysis.interactions import Pairs
-from gpmcflow.analysis.models import one_function
+from gpmcflow.analysis.models import functions_of
 from gpmcflow.analysis.survival_curves import average_survival, times_of
 from gpmcflow.approximations.conditional import Conditional, Predictor
 from gpmcflow.approximations.leave_one_out import LeaveOneOut
-from gpmcflow.approximations.multi_prediction import MultiConditional
+from gpmcflow.approximations.multi_prediction import MultiConditional, multi_predictive
 from gpmcflow.approximations.predictive import (
+    QUANTILES,
     by_blocks,
     log_predictive_density,
     mixture,
     predictive,
     responses,
 )
+from gpmcflow.contrasts.reported import Reported, expected_quantiles
 from gpmcflow.covariances.leaves import Linear, Periodic, Polynomial
 from gpmcflow.covariances.tape import CovarianceBuffers
 from gpmcflow.likelihoods import Likelihood
@@ -166,7 +167,7 @@ def describe(
         for draws, sweep, X in zip(averages, places.swept, joint, strict=True):
             draws.append(effects.sampled_averages(own, sweep, X, rng, n_each, linear=linear))
         if k in shifted and learnt is not None:
-            fitted.append(predictor.moments(learnt).mean.mean(0))
+            fitted.append(np.atleast_2d(predictor.moments(learnt).mean.mean(0))[0])
         of_all = zip(places.swept, swept, joint, strict=True) if k in shifted else ()
         for at, (sweep, X, some) in enumerate(of_all):
             shifts[at].append(effects.average_shift(own, sweep, X, linear=linear))
@@ -243,7 +244,7 @@ def _blocks(cells: effects.Sweep | None) -> list[effects.Sweep]:
     ]
 
 
-def as_reported(predictor: Predictor, data: Data) -> Predictor | ClassPredictor:
+def as_reported(predictor: Predictor, data: Data) -> Reported:
     """The predictor of the response that the page reports, for one unit of exposure."""
     likelihood = predictor.likelihood
     if not data.target.own.by_latents:
@@ -267,24 +268,28 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
     ``eta`` are the predictors with the units of the rows.
     """
     kind, target, rng = data.target.kind, data.target, np.random.default_rng(0)
-    if isinstance(eta, MultiConditional):
+    several = isinstance(eta, MultiConditional)
+    if several and kind == "classes":
         table = class_predictions(eta, target.split - 1, rng)
         table = table.assign_coords(grade=list(target.levels))
         if rows is not None and rows.y is not None:
             table["log_density"] = ("new_case", eta.log_density(rows.y))
         return table.rename(new_case="case")
 
-    def described(part: Conditional) -> xr.Dataset:
-        response = responses(part, rng)
-        table = predictive(part, response).drop_vars(["latent_mean", "latent_sd"])
+    def described(part: Any) -> xr.Dataset:
+        response = part.responses(rng) if several else responses(part, rng)
+        table = (multi_predictive if several else predictive)(part, response)
+        table = table.drop_vars(["latent_mean", "latent_sd"])
+        if several:  # the quantiles of the first
+            table = table.isel(function=0, drop=True)
         if kind == "counts":
             shares = [(response == count).mean(0) for count in range(LARGEST_COUNT + 1)]
             shares.append((response > LARGEST_COUNT).mean(0))
             table["share"] = (("count", "new_case"), np.stack(shares))
-            rates = expected_quantiles(_plain(part), list(table["quantile"].values))
+            rates = expected_quantiles(_plain(part), QUANTILES, rng)
             table["rate_quantile"] = (("quantile", "new_case"), rates)
         if target.own.scaling == "geometric":
-            levels = expected_quantiles(part, list(table["quantile"].values))
+            levels = expected_quantiles(part, QUANTILES, rng)
             table["level_quantile"] = (("quantile", "new_case"), levels * target.scale)
         return table
 
@@ -297,24 +302,21 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
         table[name] = data.natural(table[name])
     table["response_sd"] = table["response_sd"] * target.scale
     if rows is not None and rows.y is not None:
-        density = log_predictive_density(_observed(eta, rows.constants(kind)), rows.y)
+        density = _log_density(eta, rows.constants(kind), rows.y)
         table["log_density"] = ("new_case", density - rows.log_units(target))
         if kind == "survival":  # how likely it was to last longer than seen
-            longer = _observed(eta, {"event": np.zeros(len(rows.y))})
-            table["survival"] = ("new_case", np.exp(log_predictive_density(longer, rows.y)))
+            longer = _log_density(eta, {"event": np.zeros(len(rows.y))}, rows.y)
+            table["survival"] = ("new_case", np.exp(longer))
     return table.rename(new_case="case")
 
 
-def _observed(eta: Conditional, constants: dict[str, np.ndarray]) -> Conditional:
-    return eta._replace(likelihoods=[own.with_constants(**constants) for own in eta.likelihoods])
-
-
-def expected_quantiles(eta: Conditional, levels: Sequence[float]) -> np.ndarray:
-    """Quantiles of E[y | eta], or of a time's median, under a log link (level, m), as eta and the
-    likelihood's parameters vary."""
-    at_zero = [float(effects.typical_of(own, np.zeros(1))[0]) for own in eta.likelihoods]
-    shifted = eta._replace(mean=eta.mean + np.log(at_zero)[:, None])
-    return np.exp(shifted.quantiles(levels))
+def _log_density(
+    eta: Conditional | MultiConditional, constants: dict[str, np.ndarray], y: np.ndarray
+) -> np.ndarray:
+    eta = eta._replace(likelihoods=[own.with_constants(**constants) for own in eta.likelihoods])
+    return (
+        eta.log_density(y) if isinstance(eta, MultiConditional) else log_predictive_density(eta, y)
+    )
 
 
 def with_leave_one_out(tree: xr.DataTree, loo: LeaveOneOut, data: Data) -> xr.DataTree:
@@ -355,7 +357,7 @@ def reach(model: GPModel, thetas: np.ndarray, data: Data) -> xr.DataTree:
     At each theta (sample, d), of the terms that fade in the direction. Infinite where the correlation stays
     above up to twice the longer side of the map, or no term fades.
     """
-    model = one_function(model)
+    whole, ((model, *_), (own, *_)) = model, functions_of(model)
     coordinates, X = list(data.encoding.coordinates), data.learning.X
     origin = pd.DataFrame([X.mean()])
     at, distances = model.new_inputs(origin), np.full((len(thetas), len(coordinates)), np.inf)
@@ -368,7 +370,7 @@ def reach(model: GPModel, thetas: np.ndarray, data: Data) -> xr.DataTree:
         line[name] += steps
         away, unit = model.new_inputs(line), data.encoding.code(name).scale
         for row, theta in enumerate(thetas):
-            full = model.full(theta)
+            full = whole.full(theta)[own]
             sd = np.sqrt(fading.diagonal(full, at) * fading.diagonal(full, away))
             below = np.flatnonzero(fading.cross(full, away, at)[:, 0] < HALF * sd)
             if below.size:

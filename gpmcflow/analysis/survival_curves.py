@@ -11,6 +11,8 @@ import xarray as xr
 from gpmcflow.analysis.data import Data
 from gpmcflow.analysis.effects import Effect, Sweep
 from gpmcflow.approximations.conditional import Predictor
+from gpmcflow.approximations.multi_prediction import MultiPredictor
+from gpmcflow.contrasts.reported import ReportedFunctions
 from gpmcflow.likelihoods import Survival
 
 N_TIMES = 40
@@ -23,8 +25,13 @@ def times_of(data: Data) -> np.ndarray:
     return np.linspace(0.0, float(data.learning.outcome.max()), N_TIMES + 1)[1:]
 
 
-def average_survival(predictor: Predictor, X: np.ndarray, g: int, times: np.ndarray) -> np.ndarray:
+def average_survival(
+    predictor: Predictor | MultiPredictor, X: np.ndarray, g: int, times: np.ndarray
+) -> np.ndarray:
     """Mean over rows of coded inputs X (g * rows, p) of the probability to last longer (time, g)."""
+    if isinstance(predictor, MultiPredictor):
+        of_functions = ReportedFunctions(predictor, None).lasting(X, times)
+        return of_functions.reshape(len(times), g, -1).mean(-1)
     eta, likelihood = predictor.moments(X), predictor.likelihood
     assert isinstance(likelihood, Survival)
     longer = np.zeros((len(times), len(X)))

@@ -19,7 +19,8 @@ from gpmcflow.approximations.expectation_propagation import (
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
 from gpmcflow.approximations.mixture import find_modes, suits
-from gpmcflow.approximations.multi_laplace import MultiLaplace, maximise_multi_evidence
+from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.approximations.multi_maximum import maximise_multi_evidence
 from gpmcflow.approximations.search import search_range
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import Progress

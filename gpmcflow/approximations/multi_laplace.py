@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
-from scipy.optimize import minimize
-from scipy.special import ndtri
 
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import pin_blas
+from gpmcflow.likelihoods import MultiLikelihood
 from gpmcflow.models.multi_gp_model import MultiGPModel
 
-log = logging.getLogger(__name__)
 # Fisher's scoring gains a fixed share of what is left, Newton's method far more
 MAX_ITERATIONS = 500
 TOLERANCE = 1e-10  # nats that a step promises
 SHORTEST = 1e-10  # share of a step
-WIDEST = 3.0  # standard deviations of the hyperprior, within which the maximum is looked for
-N_SCREENED = 8  # places, beside the median, of which the best is where the search starts
-DIFFERENCE = 1e-5  # of x, for slopes of the evidence
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +36,8 @@ class MultiLaplace:
         Newton steps taken.
     predictor:
         eta of all functions at the mode (q, n).
+    semidefinite:
+        Whether W is the positive semidefinite part of the information.
     """
 
     model: MultiGPModel
@@ -52,6 +47,7 @@ class MultiLaplace:
     log_evidence: float
     iterations: int
     predictor: np.ndarray
+    semidefinite: bool = False
 
     def draw_latents(self, rng: np.random.Generator, n_draws: int) -> np.ndarray:
         """Draws of the latents of all functions, in pairs about the mode, (n_draws, n_latents)."""
@@ -69,13 +65,19 @@ class MultiLaplace:
 
 
 def multi_laplace(
-    model: MultiGPModel, theta: np.ndarray, start: np.ndarray | None = None
+    model: MultiGPModel,
+    theta: np.ndarray,
+    start: np.ndarray | None = None,
+    *,
+    semidefinite: bool = False,
 ) -> MultiLaplace:
     """Fit a Gaussian at the mode of the latents of all functions, by Fisher's scoring.
 
     log Z = log p(y | eta-hat) - |xi-hat|^2 / 2 - log |I + U'WU| / 2, W the expected information of each case,
     a block (q, q), and U the map from xi to the predictors; where the likelihood has minus the Hessian for W,
-    as `Softmax` does, the scoring is Newton's method. ``start`` is a whitened position (M,).
+    as `Softmax` does, the scoring is Newton's method. ``start`` is a whitened position (M,). With
+    ``semidefinite`` the W of |I + U'WU| is its positive semidefinite part: where log p is not concave that
+    matrix may be nearly singular at some theta, and log Z as large as one likes, which a search would find.
 
     Source: Rasmussen & Williams (2006), section 3.5, in prior-whitened coordinates.
 
@@ -84,7 +86,7 @@ def multi_laplace(
     pin_blas()
     full, y = model.full(np.asarray(theta, dtype=np.float64)), model.y
     likelihood = model.likelihood_at(full)
-    maps, means = _maps(model, np.asarray(theta, dtype=np.float64))
+    maps, means = maps_at(model, np.asarray(theta, dtype=np.float64))
     sizes = np.cumsum([U.shape[1] for U in maps])
     xi = np.zeros(sizes[-1]) if start is None else start
 
@@ -102,18 +104,24 @@ def multi_laplace(
             slope = likelihood.log_density_and_gradient(eta, y)[1]
             blocks = likelihood.information_blocks(eta, y)
             gradient = np.concatenate([U.T @ g for U, g in zip(maps, slope, strict=True)]) - xi
+            if not (np.isfinite(gradient).all() and np.isfinite(blocks).all()):
+                break
             try:
-                factor = np.linalg.cholesky(_precision(maps, blocks))
+                factor = np.linalg.cholesky(precision(maps, blocks))
             except np.linalg.LinAlgError:  # far from the mode, for which any step uphill will do
                 try:
-                    factor = np.linalg.cholesky(_precision(maps, _semidefinite(blocks)))
+                    factor = np.linalg.cholesky(precision(maps, _semidefinite(blocks)))
                 except np.linalg.LinAlgError:
                     break
             step = cho_solve((factor, True), gradient)
             promise = float(gradient @ step)
             if promise < TOLERANCE:
+                if semidefinite and likelihood.indefinite:
+                    factor = np.linalg.cholesky(precision(maps, _semidefinite(blocks)))
                 log_evidence = value - float(np.log(np.diagonal(factor)).sum())
-                return MultiLaplace(model, theta, xi, factor, log_evidence, iteration, eta)
+                return MultiLaplace(
+                    model, theta, xi, factor, log_evidence, iteration, eta, semidefinite
+                )
             share = 1.0
             while True:
                 trial = xi + share * step
@@ -133,53 +141,7 @@ def multi_laplace(
     )
 
 
-def maximise_multi_evidence(model: MultiGPModel) -> MultiLaplace:
-    """The Laplace fit at the maximum of its evidence over the free hyperparameters.
-
-    Hyperpriors do not count, but for their width: the search, L-BFGS with slopes by differences in their
-    normal coordinates, stays within 3 standard deviations of the median. It starts at the best of the median
-    and 8 places about it.
-
-    Raises `NumericalError` where no fit converges.
-    """
-    from scipy.stats import qmc  # here: it takes long to load
-
-    normal = model.parameters.normal
-    last: dict[str, Any] = {}
-
-    def fit_at(x: np.ndarray) -> MultiLaplace:
-        fit = multi_laplace(model, normal.theta(x)[0], last.get("mean"))
-        last["mean"] = fit.whitened_mean
-        return fit
-
-    def minus(x: np.ndarray) -> float:
-        try:
-            return -fit_at(x).log_evidence
-        except NumericalError:
-            last.pop("mean", None)
-            return last.get("worst", 1e10)
-
-    if not model.dim:
-        return multi_laplace(model, np.empty(0))
-    places = ndtri(qmc.Sobol(model.dim, seed=0).random(N_SCREENED))
-    starts = np.concatenate([np.zeros((1, model.dim)), places])
-    values = [minus(x) for x in starts]
-    last["worst"] = max(value for value in values if value < 1e10) if min(values) < 1e10 else 1e10
-    best = minimize(
-        minus, starts[int(np.argmin(values))], method="L-BFGS-B", bounds=[(-WIDEST, WIDEST)] * model.dim,
-        options={"eps": DIFFERENCE, "ftol": 1e-9},
-    )  # fmt: skip
-    at_edge = [name for name, x in zip(model.names, best.x, strict=True) if abs(x) >= WIDEST - 1e-6]
-    if at_edge:
-        log.warning(
-            "hyperparameters: the maximum of the evidence (laplace) lies at the edge of the search, %g "
-            "standard deviations from the median of the hyperprior of %s; take sample, which weighs them",
-            WIDEST, ", ".join(at_edge),
-        )  # fmt: skip
-    return fit_at(best.x)
-
-
-def _maps(model: MultiGPModel, theta: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
+def maps_at(model: MultiGPModel, theta: np.ndarray) -> tuple[list[np.ndarray], list[float]]:
     """U_c (n, m_c) and mean of each function at theta (d,); the same U where functions share it."""
     made: dict[int, np.ndarray] = {}
     maps, means = [], []
@@ -195,13 +157,21 @@ def _maps(model: MultiGPModel, theta: np.ndarray) -> tuple[list[np.ndarray], lis
     return maps, means
 
 
+def curvature(
+    likelihood: MultiLikelihood, eta: np.ndarray, y: np.ndarray, semidefinite: bool
+) -> np.ndarray:
+    """The information of each case at eta (q, n), or its positive semidefinite part, (q, q, n)."""
+    blocks = likelihood.information_blocks(eta, y)
+    return _semidefinite(blocks) if semidefinite and likelihood.indefinite else blocks
+
+
 def _semidefinite(blocks: np.ndarray) -> np.ndarray:
     """The positive semidefinite part of each block, (q, q, n)."""
     values, vectors = np.linalg.eigh(np.moveaxis(blocks, -1, 0))
     return np.einsum("nak,nk,nbk->abn", vectors, np.maximum(values, 0.0), vectors)
 
 
-def _precision(maps: list[np.ndarray], blocks: np.ndarray) -> np.ndarray:
+def precision(maps: list[np.ndarray], blocks: np.ndarray) -> np.ndarray:
     """I + U'WU (M, M), W given by blocks (q, q, n)."""
     rows = []
     for a, U in enumerate(maps):

@@ -20,7 +20,7 @@ from gpmcflow.approximations.conditional import (
     mean_of_draws,
 )
 from gpmcflow.approximations.multi_laplace import MultiLaplace
-from gpmcflow.approximations.predictive import units_product
+from gpmcflow.approximations.predictive import QUANTILES, units_product
 from gpmcflow.likelihoods import MultiLikelihood
 from gpmcflow.models.latent_prior import CovarianceAt
 from gpmcflow.models.multi_gp_model import MultiGPModel
@@ -50,14 +50,26 @@ class MultiConditional(NamedTuple):
         """P(y = each class) at each input, (class, m)."""
         return np.mean([own.class_probabilities(m, v) for own, m, v in self.rows()], axis=0)
 
+    def take(self, rows: slice) -> MultiConditional:
+        """Those at some of the new inputs."""
+        own = [likelihood.take(rows) for likelihood in self.likelihoods]
+        return self._replace(
+            mean=self.mean[..., rows], variance=self.variance[..., rows], likelihoods=own
+        )
+
+    def simulate(
+        self, rng: np.random.Generator, n: int
+    ) -> Iterator[tuple[MultiLikelihood, np.ndarray]]:
+        """Draws of all functions (each, q, m) with their likelihood, at least ``n`` of each input in all."""
+        each = -(-n // len(self.mean))
+        for own, mean, variance in self.rows():
+            yield own, mean + np.sqrt(variance) * rng.standard_normal((each, *mean.shape))
+
     def responses(self, rng: np.random.Generator) -> np.ndarray:
         """Simulated responses (draw, m)."""
-        each = -(-N_SIMULATED // len(self.mean))
-        drawn = []
-        for own, mean, variance in self.rows():
-            eta = mean + np.sqrt(variance) * rng.standard_normal((each, *mean.shape))
-            drawn.append(own.simulate(rng, eta))
-        return np.concatenate(drawn)
+        return np.concatenate(
+            [own.simulate(rng, eta) for own, eta in self.simulate(rng, N_SIMULATED)]
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,9 +150,12 @@ def prior_multi_conditionals(
 
 
 def multi_predictive(
-    eta: MultiConditional, rng: np.random.Generator, quantiles: Sequence[float]
+    eta: MultiConditional, response: np.ndarray, quantiles: Sequence[float] = QUANTILES
 ) -> xr.Dataset:
-    """Latent functions and responses of a mixture of predictors: what `predict` returns."""
+    """Latent functions and responses of a mixture of predictors: what `predict` returns.
+
+    ``response`` (draw, m) are simulated responses, which classes have no use for.
+    """
     n_functions, m = eta.mean.shape[1:]
     likelihood = eta.likelihoods[0]
     own = [Conditional(eta.mean[:, c], eta.variance[:, c], []) for c in range(n_functions)]
@@ -163,7 +178,6 @@ def multi_predictive(
         variables["response_class"] = ("new_case", names[probabilities.argmax(0)])
         coords["class"] = names
         return xr.Dataset(variables, coords)
-    response = eta.responses(rng)
     by_draw = np.array([each.mean_response(m_, v) for each, m_, v in eta.rows()])
     unbounded = likelihood.stated.log_link or likelihood.stated.exponential_mean
     mean = mean_of_draws(by_draw) if unbounded else by_draw.mean(0)

@@ -132,7 +132,8 @@ def predict(
     eta = mixture(parts, exposure=exposure, trials=trials)
     tell_missing_moments(eta)
     if isinstance(eta, MultiConditional):
-        prediction = multi_predictive(eta, rng, quantiles)
+        response = np.empty(0) if eta.likelihoods[0].classes else eta.responses(rng)
+        prediction = multi_predictive(eta, response, quantiles)
     else:
         prediction = by_blocks(eta, lambda part: predictive(part, responses(part, rng), quantiles))
     unknown = 0

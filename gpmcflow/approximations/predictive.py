@@ -98,9 +98,12 @@ def tell_missing_moments(eta: Conditional) -> None:
         )  # fmt: skip
 
 
-def by_blocks(eta: Conditional, described: Callable[[Conditional], xr.Dataset]) -> xr.Dataset:
-    """What ``described`` says of `BLOCK` new cases at a time (new_case), put together."""
-    m = eta.mean.shape[1]
+def by_blocks(eta: Any, described: Callable[[Any], xr.Dataset]) -> xr.Dataset:
+    """What ``described`` says of `BLOCK` new cases at a time (new_case), put together.
+
+    ``eta`` is a `Conditional` or, of several functions, a `MultiConditional`.
+    """
+    m = eta.mean.shape[-1]
     if m <= BLOCK:
         return described(eta)
     parts = [described(eta.take(slice(k, k + BLOCK))) for k in range(0, m, BLOCK)]

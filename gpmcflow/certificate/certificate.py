@@ -227,7 +227,8 @@ def certify(
     Parameters
     ----------
     model:
-        A `GPModel`; data sets are simulated around its observations with ``around="posterior"`` alone.
+        A `GPModel`, of several latent functions, too; data sets are simulated around its observations with
+        ``around="posterior"`` alone.
     n:
         Data sets. More go on from those that are in ``execution.state_dir``, which stay as they are.
     sampler:
@@ -300,12 +301,7 @@ def certified(
 
     Data sets are simulated from the priors, or from the posterior by ``reference``.
     """
-    if isinstance(model, MultiGPModel):
-        raise InputError(
-            f"certify: the {model.likelihood.name} likelihood has several latent functions, and certificates "
-            "are of one; allowed: a likelihood of one"
-        )
-    if not isinstance(model, GPModel):
+    if not isinstance(model, GPModel | MultiGPModel):
         raise InputError(f"certify: found {type(model).__name__}; allowed: a GPModel")
     pin_blas()
     around = "prior" if reference is None else "posterior"

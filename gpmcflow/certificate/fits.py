@@ -18,9 +18,11 @@ import xarray as xr
 from gpmcflow.approximations.approximate import approximate
 from gpmcflow.approximations.draws import evenly_spaced
 from gpmcflow.approximations.integrated import integrates
+from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.errors import GpmcflowError, NumericalError
 from gpmcflow.execution import ChainGenerators, Execution, array_digest, text_digest
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.samplers.predictive import ModelPredictive
 from gpmcflow.samplers.protocol import Sampler
 from gpmcflow.samplers.sampling import sample
@@ -37,7 +39,10 @@ QUIET = Execution(progress=False)
 
 @dataclass(frozen=True)
 class Draws:
-    """What is compared, for one or more settings: theta (k, d), eta (k, n), log likelihood (k,)."""
+    """What is compared, for one or more settings: theta (k, d), eta (k, n), log likelihood (k,).
+
+    Of q latent functions eta is (k, q, n).
+    """
 
     theta: np.ndarray
     eta: np.ndarray
@@ -45,9 +50,16 @@ class Draws:
 
     def quantities(self, rows: tuple[int, ...], points: bool) -> np.ndarray:
         """Values (k, quantity) in the order of `quantity_names`."""
-        mean, log_likelihood = self.eta.mean(1, keepdims=True), self.log_likelihood[:, None]
+        eta = self.eta.reshape(len(self.eta), -1, self.eta.shape[-1])
+        of_functions = [
+            np.column_stack([own.mean(1), own[:, rows]]) for own in np.moveaxis(eta, 1, 0)
+        ]
         theta = self.theta[:, :0] if points else self.theta
-        return np.hstack([theta, mean, self.eta[:, rows], log_likelihood])
+        return np.hstack([theta, *of_functions, self.log_likelihood[:, None]])
+
+    def at_rows(self, n: int) -> Draws:
+        """The same with the first n rows alone."""
+        return Draws(self.theta, self.eta[..., :n], self.log_likelihood)
 
 
 def shown_rows(model: GPModel) -> tuple[int, ...]:
@@ -65,9 +77,13 @@ def quantity_names(model: GPModel, points: bool = False) -> tuple[str, ...]:
 
     Parameters that a fit has ``points`` for are left out.
     """
-    rows = [f"predictor of row {row}" for row in shown_rows(model)]
+    of_function = [
+        f"predictor{what}"
+        for what in (", mean over rows", *(f" of row {row}" for row in shown_rows(model)))
+    ]
+    names = [f"{name}: " for name in model.functions] if isinstance(model, MultiGPModel) else [""]
     parameters = () if points else model.names
-    return (*parameters, "predictor, mean over rows", *rows, LOG_LIKELIHOOD)
+    return (*parameters, *(name + what for name in names for what in of_function), LOG_LIKELIHOOD)
 
 
 class Fit(Protocol):
@@ -214,15 +230,15 @@ class CertificateProgram:
             y = likelihood.simulate(rng, eta)
             twice = rows_twice(model)
             own = model.take(twice).with_y(np.concatenate([model.y, y]))
-            of_y = own.likelihood_at(own.full(theta)).log_density(eta[twice], own.y)
+            of_y = own.likelihood_at(own.full(theta)).log_density(eta[..., twice], own.y)
         return Draws(theta[None], eta[None], np.array([float(of_y)])), own
 
     def _fitted(self, model: GPModel, rng: np.random.Generator, number: int) -> np.ndarray:
         """Draws of the quantities (chain, draw, quantity)."""
         key = (*self.key, "data set", number)
         draws, n_chains = fitted_draws(model, self.fit, rng, self.seed, key)
-        own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
-        return self._quantities(own).reshape(n_chains, -1, len(self.names))
+        values = self._quantities(draws.at_rows(self.model.n_cases))
+        return values.reshape(n_chains, -1, len(self.names))
 
     def _quick(self, model: GPModel, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Means and sds of the same quantities by a quick answer; nan where it fails."""
@@ -231,8 +247,7 @@ class CertificateProgram:
                 draws = approximate_draws(model, rng, antithetic=True)
         except NumericalError:
             return {}
-        own = Draws(draws.theta, draws.eta[:, : self.model.n_cases], draws.log_likelihood)
-        values = self._quantities(own)
+        values = self._quantities(draws.at_rows(self.model.n_cases))
         sd = spread(values)
         if self._points:
             sd[: self.model.dim] = np.nan
@@ -335,6 +350,8 @@ def approximate_draws(
         fits = [(theta, averaged.at(k)) for k, theta in enumerate(averaged.theta)]
     else:
         best = approximate(model)
+        if isinstance(best.fit, MultiLaplace):
+            return _of_functions(best.fit, rng, n)
         fits = [(best.theta, best.sites)]
     thetas, etas, logs = [], [], []
     shares = np.array_split(np.arange(n), len(fits))  # of the draws, a setting each
@@ -350,6 +367,14 @@ def approximate_draws(
     every = [np.concatenate(parts) for parts in (thetas, etas, logs)]
     order = rng.permutation(len(every[0]))
     return Draws(*(values[order] for values in every))
+
+
+def _of_functions(fit: MultiLaplace, rng: np.random.Generator, n: int) -> Draws:
+    """n draws of a fit of several functions, in pairs about its mode."""
+    eta = fit.model.predictor(fit.theta, fit.draw_latents(rng, n))
+    likelihood = fit.model.likelihood_at(fit.model.full(fit.theta))
+    log_likelihood = np.asarray(likelihood.log_density(eta, fit.model.y))
+    return Draws(np.tile(fit.theta, (n, 1)), eta, log_likelihood)
 
 
 def shortened(message: str) -> str:

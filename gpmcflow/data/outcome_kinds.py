@@ -158,7 +158,7 @@ KINDS = {
         ),
         OutcomeKind(
             "real",
-            likelihoods=("gaussian", "student_t"),
+            likelihoods=("gaussian", "student_t", "heteroscedastic_gaussian"),
             link="identity",
             words="any number",
             choice="a number with noise; student_t if there are outliers",

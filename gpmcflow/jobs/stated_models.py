@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
-from gpmcflow.likelihoods import LIKELIHOODS, MULTI_LIKELIHOODS, Likelihood, likelihood
+from gpmcflow.likelihoods import (
+    LIKELIHOODS,
+    MULTI_LIKELIHOODS,
+    Gaussian,
+    HeteroscedasticGaussian,
+    Likelihood,
+    MultiLikelihood,
+    likelihood,
+)
 from gpmcflow.parameters.hyperpriors import Hyperprior, hyperprior
 from gpmcflow.parameters.parameter import own_units
 
 MEAN_RATE = "mean-rate"
+MEAN = "mean"  # the function that each likelihood has
 
 
 def priors_of(problem: Mapping, path: str) -> dict[str, Hyperprior | float]:
@@ -30,6 +40,61 @@ def covariance_of(
     """
     priors, where = priors_of(problem, path), f"{path}.covariance"
     return parse_covariance(problem["covariance"], priors, where, known)
+
+
+def covariances_of(
+    problem: Mapping,
+    path: str,
+    likelihood_: Likelihood,
+    known: Mapping[str, Any] | None = None,
+) -> dict[str, Covariance]:
+    """Covariances by latent function, as a mapping states them; a text is that of all, named ``mean``.
+
+    Raises `InputError` that names the key, for functions that the likelihood does not have or that are left
+    out, too.
+    """
+    stated = problem["covariance"]
+    if isinstance(stated, str):
+        return {MEAN: covariance_of(problem, path, known)}
+    if set(stated) != {MEAN}:
+        _require_functions(stated, f"{path}.covariance", likelihood_)
+    priors = priors_of(problem, path)
+    return {
+        name: parse_covariance(text, priors, f"{path}.covariance.{name}", known)
+        for name, text in stated.items()
+    }
+
+
+def covariance_text(stated: str | Mapping[str, str]) -> str:
+    """Covariances of a config in one line."""
+    if isinstance(stated, str):
+        return stated
+    return "; ".join(f"{name}: {text}" for name, text in stated.items())
+
+
+def _require_functions(stated: Mapping[str, str], where: str, likelihood_: Likelihood) -> None:
+    """Refuse covariances but of the functions of a likelihood, with the line to write."""
+    several = isinstance(likelihood_, MultiLikelihood)
+    noise = "noise_sd" if type(likelihood_) is Gaussian else None
+    if several and likelihood_.same_prior:
+        allowed = [MEAN]
+    elif several:
+        allowed = list(likelihood_.functions)
+    else:
+        allowed = [MEAN, *(name for name in likelihood_.may_vary if name != noise)]
+    if set(stated) <= set(allowed) and (set(stated) >= set(allowed) if several else MEAN in stated):
+        return
+    texts, write = [text for name, text in stated.items() if name != MEAN], ""
+    if noise in stated:
+        write = f"likelihood: {HeteroscedasticGaussian.name}, for noise that varies, and "
+        allowed = list(HeteroscedasticGaussian.functions)
+    shown = {name: json.dumps(stated.get(name, texts[0])) for name in allowed}
+    line = ", ".join(f"{name}: {text}" for name, text in shown.items())
+    raise InputError(
+        f"{where}: found covariances of {', '.join(stated)} with the {likelihood_.name} likelihood; allowed: "
+        f"{', '.join(allowed)}; write {write}covariance: "
+        + (f"{{{line}}}" if len(allowed) > 1 else shown[MEAN])
+    )
 
 
 def likelihood_of(problem: Mapping, path: str = "problem") -> Likelihood:

@@ -18,7 +18,7 @@ from gpmcflow.likelihoods.binary import Logistic, Probit
 from gpmcflow.likelihoods.censored_gaussian import CensoredGaussian
 from gpmcflow.likelihoods.counts import NegativeBinomial, Poisson
 from gpmcflow.likelihoods.counts_with_zeros import Hurdle, ZeroInflated
-from gpmcflow.likelihoods.distributional import with_functions
+from gpmcflow.likelihoods.distributional import Distributional, with_functions
 from gpmcflow.likelihoods.heteroscedastic import HeteroscedasticGaussian
 from gpmcflow.likelihoods.multi import MultiLikelihood
 from gpmcflow.likelihoods.ordinal import Ordinal
@@ -58,8 +58,9 @@ _ALL: dict[str, type[Likelihood]] = LIKELIHOODS | MULTI_LIKELIHOODS
 BASES = (Poisson.name, NegativeBinomial.name)  # of counts with many zeros
 
 __all__ = [
-    "LIKELIHOODS", "MULTI_LIKELIHOODS", "Beta", "BetaBinomial", "Binomial", "CensoredGaussian", "Gamma",
-    "Gaussian", "HeteroscedasticGaussian", "Hurdle", "Likelihood", "LogNormal", "Logistic",
+    "LIKELIHOODS", "MULTI_LIKELIHOODS", "Beta", "BetaBinomial", "Binomial", "CensoredGaussian",
+    "Distributional", "Gamma", "Gaussian", "HeteroscedasticGaussian", "Hurdle", "Likelihood", "LogNormal",
+    "Logistic",
     "MultiLikelihood", "NegativeBinomial", "Ordinal", "Poisson", "Probit", "Softmax", "StudentT", "Survival",
     "ZeroInflated", "is_own", "likelihood", "likelihood_class", "with_functions",
 ]  # fmt: skip

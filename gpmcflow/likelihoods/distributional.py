@@ -35,6 +35,7 @@ class Distributional(MultiLikelihood):
     varying: tuple[str, ...]
     # slopes do not vanish with the curvature: a site of far less would be so far out that sums lose digits
     least_information = 1e-3
+    indefinite = True
 
     def __post_init__(self) -> None:
         """Nothing: the base has checked its fields."""
@@ -89,7 +90,7 @@ class Distributional(MultiLikelihood):
     def has_moment(self, order: int) -> bool:
         """Whether it is finite whatever the functions are."""
         ends = np.array([[0.0, 0.0], *[[-_LARGEST_LOGIT, _LARGEST_LOGIT]] * len(self.varying)])
-        return self._at(ends)[0].has_moment(order)
+        return self.at(ends)[0].has_moment(order)
 
     # -- parameters and constants ----------------------------------------------------------------
 
@@ -122,7 +123,7 @@ class Distributional(MultiLikelihood):
                 means[entry.name] = _level(entry)
         return means
 
-    def _at(self, eta: np.ndarray) -> tuple[Likelihood, np.ndarray]:
+    def at(self, eta: np.ndarray) -> tuple[Likelihood, np.ndarray]:
         """The base with its parameters at eta (..., q, n), and its own predictor (..., n)."""
         rows = dict(zip(self.varying, np.moveaxis(eta, -2, 0)[1:], strict=True))
         values = [
@@ -143,14 +144,14 @@ class Distributional(MultiLikelihood):
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return log p, and its slopes by the mean's function and by the log or logit of parameters."""
-        base, of_mean = self._at(eta)
+        base, of_mean = self.at(eta)
         value, slope, *_ = base.derivatives(of_mean, y)
         by_parameter = np.moveaxis(base.case_slopes(of_mean, y)[..., self._places], -1, -2)
         return value, np.concatenate([slope[..., None, :], by_parameter], axis=-2)
 
     def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By those that do not vary, (..., k)."""
-        base, of_mean = self._at(eta)
+        base, of_mean = self.at(eta)
         rest = np.delete(np.arange(len(self.base.entries())), self._places)
         return base.case_slopes(of_mean, y)[..., rest].sum(-2)
 
@@ -158,7 +159,7 @@ class Distributional(MultiLikelihood):
         """Return minus the Hessian of log p of each case, which may have negative eigenvalues."""
         q = len(self.functions)
         blocks = np.empty((*eta.shape[:-2], q, q, eta.shape[-1]))
-        base, of_mean = self._at(eta)
+        base, of_mean = self.at(eta)
         blocks[..., 0, 0, :] = -base.derivatives(of_mean, y)[2]
         for j, step in enumerate(_STEP * np.eye(q)[1:, :, None], 1):
             rise = self.derivatives(eta + step, y)[1] - self.derivatives(eta - step, y)[1]
@@ -169,28 +170,34 @@ class Distributional(MultiLikelihood):
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the base's for the mean's function, and the diagonal of `information_blocks` for others."""
         found = super().information(eta, y).copy()
-        base, of_mean = self._at(eta)
+        base, of_mean = self.at(eta)
         found[..., 0, :] = base.information(of_mean, y)
         return found
 
     def simulate(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:
         """Draw from the base."""
-        base, of_mean = self._at(eta)
+        base, of_mean = self.at(eta)
         return base.simulate(rng, of_mean)
 
     # -- responses -------------------------------------------------------------------------------
 
     def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
         """Return that of the base."""
-        base, of_mean = self._at(eta)
+        base, of_mean = self.at(eta)
         return base.conditional_mean(of_mean)
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """As the base averages over its own function, averaged over parameters by `nodes`."""
-        eta = self._at_nodes(mean, variance)
-        base, _ = self._at(eta)
-        own, spread, _ = np.broadcast_arrays(mean[..., 0, :], variance[..., 0, :], eta[..., 0, :])
-        return base.mean_response(own, spread).mean(0)
+        """As the base averages over its own function, averaged over parameters by `nodes`.
+
+        One node is enough where no parameter moves the mean, as the precision of shares.
+        """
+        eta = self.at_nodes(mean, variance)
+        eta[..., 0, :] = mean[..., 0, :]
+        base, own = self.at(eta)
+        level = base.conditional_mean(own)
+        if base.has_moment(1) and np.all(level == level[0]):
+            base, own = self.at(eta[:1])
+        return base.mean_response(own, np.broadcast_to(variance[..., 0, :], own.shape)).mean(0)
 
 
 def with_functions(base: Likelihood, functions: Collection[str]) -> MultiLikelihood:

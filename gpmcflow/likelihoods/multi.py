@@ -30,6 +30,8 @@ class MultiLikelihood(Likelihood):
         Whether all functions have one covariance and one set of hyperparameters.
     least_information:
         Of a site, where the average of `information` is less, or negative.
+    indefinite:
+        Whether `information_blocks` may have negative eigenvalues.
     noise_function:
         The function, if there is one, that is the log of the standard deviation of y about the first.
 
@@ -53,6 +55,7 @@ class MultiLikelihood(Likelihood):
     same_prior: ClassVar[bool] = False
     least_information: ClassVar[float] = 1e-6  #: of a site; an impossible class says nothing
     log_concave: ClassVar[bool] = False
+    indefinite: ClassVar[bool] = False
     noise_function: ClassVar[str] = ""  #: the log of the standard deviation of y, which has units
 
     @abstractmethod
@@ -84,14 +87,14 @@ class MultiLikelihood(Likelihood):
 
     def log_mean(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return log E p(y_i | eta_i), eta ~ N(mean, diag variance), arrays (..., q, n); by `nodes`."""
-        terms = self.derivatives(self._at_nodes(mean, variance), y)[0]
+        terms = self.derivatives(self.at_nodes(mean, variance), y)[0]
         return logsumexp(terms, axis=0) - np.log(len(terms))
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return E[y], eta ~ N(mean, diag variance), arrays (..., q, n); by `nodes`."""
-        return self.conditional_mean(self._at_nodes(mean, variance)).mean(0)
+        return self.conditional_mean(self.at_nodes(mean, variance)).mean(0)
 
-    def _at_nodes(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def at_nodes(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Predictors at each node, (node, ..., q, n)."""
         z = self.nodes()
         z = z.reshape(len(z), *([1] * (np.ndim(mean) - 2)), z.shape[1], 1)

@@ -144,7 +144,7 @@ class Softmax(MultiLikelihood):
 
     def class_probabilities(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """P(y = c) averaged over u ~ N(mean, diag variance) (..., C - 1, n), (C, ..., n); by `nodes`."""
-        u = self._at_nodes(mean, variance) if np.any(variance) else mean[None]
+        u = self.at_nodes(mean, variance) if np.any(variance) else mean[None]
         return np.moveaxis(np.exp(self.log_probabilities(u)).mean(0), -2, 0)
 
 

@@ -343,6 +343,10 @@ class MultiGPModel(ModelCoordinates):
     def _changed(self, **changes: Any) -> MultiGPModel:
         return replace(self, **({"X": self.inputs} | changes))
 
+    def with_y(self, y: np.ndarray) -> MultiGPModel:
+        """The same model of other observations (n,)."""
+        return self._changed(y=y)
+
     def with_structure(self, structure: str | BasisFunctions) -> MultiGPModel:
         """The same model with another structure of its covariance matrices."""
         return self._changed(structure=structure)

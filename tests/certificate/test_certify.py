@@ -340,3 +340,26 @@ def test_warnings_are_heard_not_shown(caplog):
 def test_wrong_settings_are_refused(changes, word):
     with pytest.raises(InputError, match=word):
         gp.certify(**{"model": FIXED, "n": 2} | changes)
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_each_function_is_ranked(approximate):
+    x = np.linspace(0.0, 1.0, 6)
+    sd = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.1})
+    covariance = {"mean": gp.Matern32(0.5, sd), "log_sd": gp.Matern32(0.5, 0.3)}
+    mean = {"mean": 0.0, "log_sd": -0.5}
+    model = gp.GPModel(x, x, covariance, gp.HeteroscedasticGaussian(), mean)
+    certificate = gp.certify(model, 3, n_chains=1, n_draws=40, approximate=approximate)
+    names = list(certificate.results["quantity"].values)
+    rows = ["predictor, mean over rows", *(f"predictor of row {k}" for k in (0, 3, 5))]
+    parameters = [] if approximate else ["mean.signal_sd"]
+    assert names == [
+        *parameters,
+        *(f"{f}: {row}" for f in ("mean", "log_sd") for row in rows),
+        "log likelihood",
+    ]
+    assert certificate.n_fitted == 3
+    of_mean, of_noise = (
+        certificate.results["truth"].sel(quantity=f"{f}: predictor of row 0") for f in covariance
+    )
+    assert abs(of_noise + 0.5).max() < 1.5 < 3.0 * abs(of_mean - of_noise).max()

@@ -193,3 +193,16 @@ def test_what_functions_of_parameters_refuse(likelihood, covariance, said):
 def test_a_covariance_in_the_place_of_a_parameter_is_told_where_it_belongs():
     with pytest.raises(InputError, match="'size': Matern32"):
         gp.NegativeBinomial(size=gp.Matern32(columns="age"))
+
+
+def test_a_mean_that_no_parameter_moves_is_averaged_once(monkeypatch):
+    """Shares: the mean is that of the base, whatever the precision is."""
+    likelihood = with_functions(gp.Beta(), ["precision"])
+    mean, variance = np.array([[0.3, -1.0], [2.0, 1.0]]), np.array([[0.5, 1.0], [0.2, 0.3]])
+    sizes, own = [], gp.Beta.mean_response
+    monkeypatch.setattr(
+        gp.Beta, "mean_response", lambda self, m, v: sizes.append(m.shape) or own(self, m, v)
+    )
+    found = likelihood.mean_response(mean, variance)
+    assert found == pytest.approx(own(gp.Beta(3.0), mean[0], variance[0]))
+    assert sizes == [(1, 2)]

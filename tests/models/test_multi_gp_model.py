@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import gpmcflow as gp
+from gpmcflow.approximations import multi_laplace as laplace_of_functions
 from gpmcflow.approximations.conditional import latent_predictor
 from gpmcflow.approximations.frozen_sites import frozen_sites
 from gpmcflow.approximations.leave_one_out import of_functions
 from gpmcflow.approximations.multi_laplace import multi_laplace
+from gpmcflow.approximations.multi_maximum import maximise_multi_evidence, multi_laplace_gradient
 from gpmcflow.approximations.multi_prediction import multi_predictor
 from gpmcflow.errors import InputError
 from gpmcflow.models.joint_density import JointDensity
@@ -121,6 +123,49 @@ def test_two_classes_have_the_laplace_evidence_of_labels():
     )
     own, known = multi_laplace(classes, np.empty(0)), gp.laplace(labels.at())
     assert own.log_evidence == pytest.approx(known.log_evidence, abs=1e-6)
+
+
+def test_two_classes_have_the_posterior_of_labels():
+    """Densities of hyperparameters and latents agree at every point: log signal sd is log(2)/2 apart."""
+    shift = 0.5 * np.log(2.0)
+    of_labels = gp.Hyperprior("norm", {"loc": shift, "scale": 0.5})
+    x, y = PLACES[:, 0], 1.0 + np.arange(12) % 2
+    classes = gp.GPModel(x, y, gp.Matern32(HALF, HALF), gp.Softmax())
+    labels = gp.GPModel(x, 3.0 - 2.0 * y, gp.Matern32(HALF, of_labels), gp.Logistic())
+    rng = np.random.default_rng(8)
+    for _ in range(3):
+        theta, latents = rng.standard_normal(2), rng.standard_normal(12)
+        moved = labels.log_density(theta + np.array([0.0, shift]), np.sqrt(2.0) * latents)
+        assert classes.log_density(theta, latents) == pytest.approx(moved + 12.0 * shift, abs=1e-8)
+
+
+@pytest.mark.parametrize("semidefinite", [False, True])
+@pytest.mark.parametrize("name", MODELS)
+def test_slopes_of_laplace_s_evidence_are_those_of_differences(name, semidefinite, monkeypatch):
+    """Also where the information is not minus the Hessian, so that the mode moves by another matrix."""
+    monkeypatch.setattr(laplace_of_functions, "TOLERANCE", 1e-12)
+    rng, model = np.random.default_rng(0), MODELS[name]()
+    theta = model.prior_median() + 0.1 * rng.standard_normal(model.dim)
+    fit = multi_laplace(model, theta, semidefinite=semidefinite)
+
+    def value(at):
+        own = multi_laplace(model, at, fit.whitened_mean, semidefinite=semidefinite)
+        return own.log_evidence
+
+    def difference(step):
+        return (value(theta + step) - value(theta - step)) / (2.0 * np.abs(step).sum())
+
+    steps = 1e-2 * np.eye(model.dim)
+    slopes = [(4.0 * difference(step) - difference(2.0 * step)) / 3.0 for step in steps]
+    assert multi_laplace_gradient(fit) == pytest.approx(slopes, rel=2e-4, abs=5e-3)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_search_ends_where_the_evidence_is_flat(name):
+    model = MODELS[name]()
+    best = multi_laplace(model, maximise_multi_evidence(model).theta, semidefinite=True)
+    inside = np.abs(model.parameters.to_normal(best.theta)) < 2.99
+    assert multi_laplace_gradient(best)[inside] == pytest.approx(0.0, abs=0.02)
 
 
 def test_the_order_of_the_classes_does_not_matter():

@@ -55,6 +55,7 @@ PLACES = {
     "parameters": "<parameter>",
     "start": "<parameter>",
     "priors": "<hyperprior>",
+    "covariance": "<function>",
     "likelihood": "<likelihood>",
     "base": "<likelihood>",
     "<likelihood>": "<setting>",
@@ -205,6 +206,7 @@ def test_readme_has_all_likelihoods_with_their_settings():
     rows = {row[0]: row for row in tables_of_readme()["likelihood"]}
     assert rows.pop("multinomial")[1] == ""
     assert rows.pop("softmax")[1] == ""  # its levels are those of the file
+    assert rows.pop("heteroscedastic_gaussian")[1] == ""
     assert list(rows) == list(LIKELIHOODS)
     for name, kind in LIKELIHOODS.items():
         assert [s for s in rows[name][1].split(", ") if s] == list(kind.__dataclass_fields__), name

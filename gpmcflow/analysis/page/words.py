@@ -20,6 +20,7 @@ BEYOND_DOUBT, LAST_DECIMAL, STRONG = 20.0, 12.0, 3.0  # log odds
 HARDLY = math.log(3.0)  # below, they say next to nothing
 LIKELIHOODS = {
     "gaussian": "normal errors",
+    "heteroscedastic_gaussian": "normal errors whose size varies",
     "student_t": "errors with heavy tails, Student-t",
     "log_normal": "relative errors, log-normal",
     "gamma": "positive amounts, gamma",
