@@ -49,6 +49,7 @@ FIRST_FITS = 1000  # of a model whose draws take an EP fit each
 N_LATENTS = 16  # annealed draws of the latents of each setting
 WITH_LATENTS = 200  # evenly spaced draws that get latents, which cost more than a weight
 LEAST_EFFECTIVE = 200.0
+HARMLESS_WEIGHT = 0.01  # share of the heaviest draw in the evidence: 0.01 nats
 MOST_FITS = 3  # of mixtures, where the draws of the last one found another mode
 ESTIMATOR = "importance"
 _STREAM = "mixture"
@@ -87,9 +88,12 @@ class Weighted:
         """All that speaks against the estimate."""
         n, size = len(self.x), self.effective_size
         pareto_k = smooth_weights(self.log_weights)[1]
+        heaviest = float(normalised_weights(self.log_weights).max())
+        # weights are bounded, as a tenth of the draws are the prior's: k tells of harm where one counts
+        of_tail = alarms.pareto_alarms(pareto_k, n, size) if heaviest >= HARMLESS_WEIGHT else []
         return [
             *alarms.not_finite_alarms(self.estimate.mean),
-            *alarms.pareto_alarms(pareto_k, n, size),
+            *of_tail,
             *alarms.few_effective_alarms(size, LEAST_EFFECTIVE),
             *alarms.late_mode_alarms(self.late),
         ]

@@ -63,6 +63,7 @@ from gpmcflow.samplers.protocol import require_count
 from gpmcflow.storage import standard_attributes, with_attributes
 
 ROUTES = ("auto", "mixture", "two_ended", "ladder")
+FEW_CASES, MANY_TIMES = 100, 16  # of regressions; as many draws as at first where these are too few
 USUAL_DRAWS = 2000  # of a replicate; up to four times as many where these are too few
 ROUNDS = 8  # the first round takes an eighth of the draws; each doubles what there is
 SHORT_PILOT = (100, 200, 60)  # of few hyperparameters: half the default's cost, and no less overlap
@@ -127,9 +128,10 @@ def model_evidence(
     n_draws:
         Most draws of a replicate, and most iterations of a ladder; None for 2000, and up to 8000 where
         these leave the error above ``target_error``, or fewer than 100 effective draws in a replicate.
-        The mixture takes 2000, and doubles them up to ``n_replicates * n_draws`` (None: 8000) where its
-        error is above ``target_error``, fewer than 200 draws are effective, or their weights have a heavy
-        tail; of EP fits 1000, and None for up to 2000; for fewer than 1000 in all "auto" runs chains.
+        The mixture takes 2000, and doubles them up to ``n_replicates * n_draws`` (None: 8000, or 32,000 for
+        up to 100 rows) where its error is above ``target_error``, fewer than 200 draws are effective, or
+        their weights have a heavy tail; of EP fits 1000, and None for up to 2000; for fewer than 1000 in all
+        "auto" runs chains.
     target_error:
         Standard error, in nats, at which no further round of draws is made.
     predictive:
@@ -181,7 +183,8 @@ def model_evidence(
         model = model.by_cases  # fits are those of the cases
     weighted, by_ep = None, not model.likelihood.conjugate
     first = FIRST_FITS if by_ep else FIRST_DRAWS
-    total = (2 if by_ep else 4) * first if n_draws is None else n_replicates * n_draws
+    times = 2 if by_ep else MANY_TIMES if model.n_cases <= FEW_CASES else 4
+    total = times * first if n_draws is None else n_replicates * n_draws
     suited = suits(model) or (suits_by_ep(model) and total >= first)
     if route == "mixture" or (route == "auto" and alone and suited):
         _require_mixture(model, alone)

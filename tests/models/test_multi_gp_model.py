@@ -379,7 +379,6 @@ def test_verbs_that_need_one_function_say_so():
         lambda: gp.check_likelihood(gp.Softmax(3), np.array([1.0, 2.0])),
         lambda: gp.log_evidence(fit),
         lambda: gp.sample(model, "surrogate_slice"),
-        lambda: gp.certify(model, n=2),
     ):
         with pytest.raises(InputError, match="several latent functions"):
             ask()
