@@ -24,7 +24,7 @@ from gpmcflow.analysis.together import N_SETTINGS, with_together
 from gpmcflow.approximations import leave_one_out as left_out
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate, integrates
-from gpmcflow.approximations.mixture import MOST_FITTED, suits
+from gpmcflow.approximations.mixture import MOST_FITTED
 from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.contrasts.explanations import thetas
@@ -236,10 +236,10 @@ def draw(
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
-    By joint split HMC; of up to `MOST_FITTED` labels, fewer cases of Student-t and regressions of up to 8
-    hyperparameters by what `sample` chooses: pseudo-marginal HMC, or chains in all modes. With Gaussian noise
-    and a dense covariance independence Metropolis comes first, where its pilot finds at least `LEAST_SHARE`
-    of the draws effective, and stays if these converge. Chains that do not converge are run once more, up to
+    By joint split HMC; of up to `MOST_FITTED` labels, or fewer cases of Student-t, by what `sample` chooses:
+    pseudo-marginal HMC where its draws of the latents are good ones. With Gaussian noise and a dense
+    covariance independence Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws
+    effective, and stays if these draws converge. Chains that do not converge are run once more, up to
     `MOST_GROWTH` times as long or `MOST_DRAWS`, unless they were too short to.
     """
     regression = model.likelihood.conjugate and not model.basis
@@ -252,15 +252,15 @@ def draw(
         "seed": seed,
         "key": key,
     }
-    chosen = suits(model) or (model.n_cases <= MOST_FITTED and prefers_pseudo_marginal(model))
+    chosen = model.n_cases <= MOST_FITTED and prefers_pseudo_marginal(model)
     samplers = {"independence": independent} if share >= LEAST_SHARE else {}
     samplers |= {"joint": None if chosen else JointSplitHMC()}
-    inside, n = Execution.of(execution).inside, run["n_draws"]
-    too_short = run["n_chains"] * n < FEWEST_EFFECTIVE or not model.dim
+    inside, short = Execution.of(execution).inside, run["n_draws"]
+    too_short = run["n_chains"] * short < FEWEST_EFFECTIVE or not model.dim
     for stage, sampler in samplers.items():
         draws = sample(model, sampler, execution=inside(stage), **run)
         if not too_short and not converged(draws):
-            longer = run | {"n_draws": n * growth(draws, n)}
+            longer = run | {"n_draws": short * growth(draws, short)}
             draws = sample(model, sampler, execution=inside(f"{stage}-longer"), **longer)
         if stage == "joint" or converged(draws):
             break

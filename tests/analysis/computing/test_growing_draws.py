@@ -39,12 +39,6 @@ def labels(n, covariance=None):
     return gp.GPModel(x, y, covariance or gp.SquaredExponential(), gp.Probit())
 
 
-def curve():
-    x = np.linspace(0.0, 1.0, 12)
-    y = np.sin(6.0 * x) + 0.1 * np.cos(40.0 * x)
-    return gp.GPModel(x, y, gp.SquaredExponential(), gp.Gaussian())
-
-
 def counts(n):
     return gp.GPModel([[float(k)] for k in range(n)], [1.0] * n, gp.Matern32(), gp.Poisson())
 
@@ -87,16 +81,13 @@ def test_few_draws_may_grow_to_4000(monkeypatch, worst, times):
 
 def test_independence_draws_grow_before_another_sampler_is_taken(monkeypatch):
     """They are cheap: 250 draws a chain of which a third is effective are too few, 500 enough."""
-    model = curve()
+    x = np.linspace(0.0, 1.0, 12)
+    model = gp.GPModel(
+        x, np.sin(6.0 * x) + 0.1 * np.cos(40.0 * x), gp.SquaredExponential(), gp.Gaussian()
+    )
     found = ("sampler", 0.9)
     monkeypatch.setattr(fitting, "_independent", lambda *_: found)
     assert runs_of(monkeypatch, model, FEW, draws=250) == [("str", 250), ("str", 750)]
-
-
-def test_a_regression_with_poor_proposals_starts_in_all_modes(monkeypatch):
-    """Joint split HMC alone would start in one of them."""
-    monkeypatch.setattr(fitting, "_independent", lambda *_: (None, 0.1))
-    assert runs_of(monkeypatch, curve(), GOOD) == [("NoneType", 1000)]
 
 
 def test_chains_that_are_too_short_to_converge_are_left_as_they_are(monkeypatch):
