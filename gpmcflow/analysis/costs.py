@@ -66,9 +66,7 @@ EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition a
 PARETO_SECONDS = 2e-4  # a case of leave-one-out
 RESPONSE_SECONDS = 5e-4  # a new row, whose responses are simulated
 REPORT_SECONDS = 3.0
-CLASS_FITS = (
-    100.0  # of the search of several functions: 9 screened, some 22 with slopes, 4 fits each
-)
+CLASS_FITS = 100.0  # of several functions: 9 screened, some 22 with slopes, 4 fits each
 N_AVERAGED = 10  # times one setting made ready, for the draws of a fit over classes
 
 

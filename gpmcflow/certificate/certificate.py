@@ -36,7 +36,7 @@ from gpmcflow.storage import standard_attributes
 
 AROUND = ("prior", "posterior")
 FALSE_ALARMS = 0.05  # of a certificate as a whole
-MOST_NAMED = 2  # quantities of which one thing is said; of more, their number
+MOST_NAMED = 2  # quantities that a sentence names; of more it gives the number
 NARROW = 0.001  # p-value of a certificate that may well be a false alarm
 FEW = 50  # data sets, below which only gross errors show
 

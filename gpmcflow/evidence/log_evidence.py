@@ -26,11 +26,9 @@ from gpmcflow.samplers.adaptation.pilot import find_pilot
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.latent.protocol import LatentSampler
 
-MOST_GROWTH, LARGEST_STEP, MARGIN = (
-    64,
-    16,
-    1.2,
-)  # of the first run; from one to the next; of variances
+MOST_GROWTH = 64  # times the first run
+LARGEST_STEP = 16  # times the run before
+MARGIN = 1.2  # of the variance that a longer run aims at
 
 
 class Route(NamedTuple):

@@ -89,7 +89,7 @@ class Weighted:
         n, size = len(self.x), self.effective_size
         pareto_k = smooth_weights(self.log_weights)[1]
         heaviest = float(normalised_weights(self.log_weights).max())
-        # a tenth of the draws are the prior's, which bounds weights: k tells of harm where one counts
+        # a tenth of the draws are the prior's, which bounds exact weights: k tells of harm where one counts
         of_tail = alarms.pareto_alarms(pareto_k, n, size) if heaviest >= HARMLESS_WEIGHT else []
         return [
             *alarms.not_finite_alarms(self.estimate.mean),

@@ -240,7 +240,7 @@ def _write(
 
 
 def _rows(certificate: Certificate) -> pd.DataFrame:
-    """All that is said of each quantity."""
+    """A row for each quantity: its calibration, and what moves it."""
     table, of_priors = certificate.table(), certificate.prior_table()
     return table if of_priors is None else table.merge(of_priors, "left", "quantity")
 

@@ -372,6 +372,19 @@ def test_the_mixture_follows_chains_that_overlap_too_little(monkeypatch):
     assert abs(first["log_evidence"] - second["log_evidence"]) < 4.0 * error
 
 
+def test_a_heavy_tail_rings_where_one_draw_counts(monkeypatch):
+    """Weights with the quantiles of a Pareto law of shape 0.9, the heaviest with 4 % of the sum."""
+    log_weights = -0.9 * np.log((np.arange(2000) + 0.5) / 2000)
+    share = np.exp(log_weights.max() - logsumexp(log_weights))
+    assert 0.01 < share < 0.5
+    draws = mixture_evidence.Weighted(
+        None, None, None, np.zeros((2000, 1)), log_weights, False, None, None
+    )
+    assert any("Pareto k" in alarm for alarm in draws.alarms())
+    monkeypatch.setattr(mixture_evidence, "HARMLESS_WEIGHT", 1.01 * share)
+    assert not any("Pareto k" in alarm for alarm in draws.alarms())
+
+
 def test_what_the_mixture_cannot_do_is_refused():
     x = np.linspace(0.0, 1.0, 101)
     shares = gp.GPModel(x, 0.5 + 0.4 * np.sin(6.0 * x), gp.SquaredExponential(), gp.Beta())
