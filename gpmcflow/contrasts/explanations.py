@@ -144,11 +144,7 @@ def labels_of(
 
     ``modes`` is the group of results. Its modes are climbed once more, for their curvature.
     """
-    priors = model.parameters.free_priors
-
-    def coordinates(rows: np.ndarray) -> np.ndarray:
-        return np.stack([prior.to_normal(rows[:, k]) for k, prior in enumerate(priors)], axis=1)
-
+    coordinates = model.parameters.to_normal
     tops = more_modes(normal_density(model), [], coordinates(modes["theta"].values))
     if not tops:
         return np.zeros(len(theta), dtype=int), np.ones(1)

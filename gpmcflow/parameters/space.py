@@ -233,8 +233,12 @@ class ParameterSpace:
         return self._each("quantile", np.full(self.dim, 0.5))
 
     def to_normal(self, theta: np.ndarray) -> np.ndarray:
-        """Standard normal x (d,) of theta (d,), the inverse of ``normal.theta``."""
-        return self._each("to_normal", theta)
+        """Standard normal x (..., d) of theta (..., d), the inverse of ``normal.theta``."""
+        theta = np.asarray(theta, dtype=np.float64)
+        x = np.empty_like(theta)
+        for k, prior in zip(range(theta.shape[-1]), self.free_priors, strict=True):
+            x[..., k] = prior.to_normal(theta[..., k])
+        return x
 
     def _each(self, method: str, values: np.ndarray) -> np.ndarray:
         pairs = zip(self.free_priors, values, strict=True)

@@ -133,8 +133,7 @@ def in_words(masses: np.ndarray, theta: np.ndarray, values: Mapping[str, np.ndar
 
 def visits_of(model: GPModel, mixture: Mixture, theta: np.ndarray) -> np.ndarray:
     """Draws (chain, K) of each chain nearest to each mode, theta (chain, draw, d)."""
-    priors = model.parameters.free_priors
-    x = np.stack([prior.to_normal(theta[..., k]) for k, prior in enumerate(priors)], axis=-1)
+    x = model.parameters.to_normal(theta)
     n_modes = len(mixture.masses)
     return np.array([np.bincount(mixture.nearest(rows), minlength=n_modes) for rows in x])
 
