@@ -147,7 +147,8 @@ class DenseCovariance:
 
     def factorise(self, R: np.ndarray, L: np.ndarray) -> float:
         """L of K = L L'; log |L|, nan where it fails."""
-        return lapack.add_functions(L, lapack.factorise_copy(ROUTINES, R, L), self.V)
+        log_det = lapack.factorise_copy(ROUTINES, R, L)
+        return lapack.add_functions(L, log_det, self.V) if len(self.V) else log_det
 
     def invert(self, L: np.ndarray) -> None:
         """L^-1, in the place of L."""

@@ -42,6 +42,11 @@ class DenseStructure(PriorStructure):
         self.latents = self._f.reshape(m * n)
         self.sites = sites
 
+    def freeze(self) -> None:
+        """Sites of each function, and roots of their precisions."""
+        self._w, self._b = (values.reshape(self._f.shape) for values in self.sites)
+        self._root_w = np.sqrt(self._w)
+
     def place(self, full: np.ndarray, z: np.ndarray) -> float:
         """Factors of K and of B, and an exact draw f."""
         model = self.model
@@ -51,12 +56,11 @@ class DenseStructure(PriorStructure):
         self._log_det = self._covariance.factorise(self._R, self._L)
         if not math.isfinite(self._log_det):
             return np.nan
-        w, b = (values.reshape(self._f.shape) for values in self.sites)
         self.amplitude = 1.0
         if model.likelihood.relative_sites:
             self.amplitude = math.sqrt(self._trace / model.n_cases)
-        self._omega, mean = np.sqrt(w) / self.amplitude, model.mean_at(full)
-        gamma, evidence = self.amplitude * b / w - mean, 0.0
+        self._omega, mean = self._root_w / self.amplitude, model.mean_at(full)
+        gamma, evidence = self.amplitude * self._b / self._w - mean, 0.0
         for c, (z1, z2) in enumerate(z):
             evidence += condition(
                 ROUTINES, self._R, self._L, self._B[c], self._omega[c], gamma[c], z1, z2,
@@ -83,26 +87,19 @@ class DenseStructure(PriorStructure):
 
     def pull_back(self, slope: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """By z = (z_1, z_2), and by the covariance's parameters and the mean."""
-        (w, b), model, full = self.sites, self.model, self._full
-        rho = (w * self.predictor.ravel() / self.amplitude - b) / self.amplitude
-        rho = slope.reshape(self._f.shape) + rho.reshape(self._f.shape)
+        model, full, predictor = self.model, self._full, self.predictor.reshape(self._f.shape)
+        rho = slope.reshape(self._f.shape)
+        rho = rho + (self._w * predictor / self.amplitude - self._b) / self.amplitude
         slope_z = np.empty((self.n_functions, 2, model.n_cases))
-        squares = np.zeros(len(self._covariance.V))
+        V = self._covariance.V
+        squares = np.zeros(len(V))
         for c, (slope1, slope2) in enumerate(slope_z):
-            pull_back(
-                ROUTINES,
-                self._L,
-                self._B[c],
-                self._omega[c],
-                rho[c],
-                self._adjoint[c],
-                slope1,
-                slope2,
-            )
+            B, omega = self._B[c], self._omega[c]
+            pull_back(ROUTINES, self._L, B, omega, rho[c], self._adjoint[c], slope1, slope2)
             if len(squares):
                 squares += function_squares(
-                    ROUTINES, self._L, self._B[c], self._covariance.V, self._omega[c], self._alpha[c],
-                    slope1, self._z1[c], self._whitened[c],
+                    ROUTINES, self._L, B, V, omega, self._alpha[c], slope1, self._z1[c],
+                    self._whitened[c],
                 )  # fmt: skip
         self._p[:] = slope_z[:, 0]
         self._covariance.invert(self._L)

@@ -99,7 +99,7 @@ class JointDensity:
             value, slope = likelihood.log_density_and_gradient(predictor, model.y)
             value = float(value)
             rest += value - structure.log_sites()
-        if not math.isfinite(rest) or not np.all(np.isfinite(slope)):
+        if not math.isfinite(rest) or not np.isfinite(slope).all():
             return self._nowhere()
         complete = value + structure.log_prior()
         slope_z, by_full = structure.pull_back(slope)

@@ -109,12 +109,13 @@ class ModelCoordinates:
 
     def in_range(self, full: np.ndarray, largest: float) -> bool:
         """Whether logs and logits are below ``largest`` in size, and the mean is finite; not for nan."""
-        return bool(np.isfinite(full).all() and (np.abs(full[self._logs]) < largest).all())
+        return bool((np.abs(full) < self._range * largest).all())
 
     @cached_property
-    def _logs(self) -> np.ndarray:
+    def _range(self) -> np.ndarray:
+        """1 where a coordinate is a log or a logit, inf where it is the parameter itself."""
         kinds = self.parameters.coordinates
-        return np.array([k for k, kind in enumerate(kinds) if kind != IDENTITY], dtype=int)
+        return np.array([np.inf if kind == IDENTITY else 1.0 for kind in kinds])
 
     def owners(self, place: int) -> list[str]:
         """Which of "covariance", "mean" and "likelihood" have the parameter at a place of ``full``."""

@@ -138,13 +138,15 @@ def _rank_one_triangles(inverse, p, z, out):
 
     By sums down each column.
     """
-    out[:] = 0.0
-    for c in range(p.shape[0]):
-        for j in range(p.shape[1]):
-            column, entries, total = out[j], inverse[j], 0.0
+    for j in range(p.shape[1]):
+        column, entries = out[j], inverse[j]
+        column[:j] = 0.0
+        for c in range(p.shape[0]):
+            total, p_c, z_c = 0.0, p[c], z[c]
             for i in range(j, p.shape[1]):
-                term = z[c, i] * entries[i]
-                column[i] += p[c, i] * (total + 0.5 * term)
+                term = z_c[i] * entries[i]
+                entry = p_c[i] * (total + 0.5 * term)
+                column[i] = entry if c == 0 else column[i] + entry
                 total += term
 
 
@@ -152,16 +154,24 @@ def _rank_one_triangles(inverse, p, z, out):
 def _assemble(K, out, S, omega, alpha, a, adjoint):
     """K-bar, lower triangle, over B^-1 in ``out``; S is L^-T Phi(p z') L^-1. Returns sum_ij K-bar_ij K_ij."""
     n, inner, on_diagonal = omega.size, 0.0, 0.0
+    mirrored = np.empty((TILE, TILE))  # a square of the transpose, whose rows are contiguous
     for low in range(0, n, TILE):
+        size = np.uint64(min(TILE, n - low))
         for left in range(0, low + 1, TILE):
-            for j in range(left, min(left + TILE, n)):
+            width = min(TILE, n - left)
+            for i in range(size):
+                for j in range(np.uint64(width)):
+                    mirrored[j, i] = S[np.uint64(low) + i, np.uint64(left) + j]
+            for j in range(left, left + width):
                 alpha_j, omega_j, a_j, adjoint_j = alpha[j], omega[j], a[j], adjoint[j]
-                for i in range(max(low, j), min(low + TILE, n)):
-                    value = alpha_j * alpha[i] - omega_j * omega[i] * out[j, i]
-                    value += adjoint_j * a[i] + a_j * adjoint[i] + S[j, i] + S[i, j]
+                row, column, top = np.uint64(j), np.uint64(j - left), np.uint64(low)
+                for k in range(np.uint64(max(j - low, 0)), size):
+                    i = top + k
+                    value = alpha_j * alpha[i] - omega_j * omega[i] * out[row, i]
+                    value += adjoint_j * a[i] + a_j * adjoint[i] + S[row, i] + mirrored[column, k]
                     value *= 0.5
-                    out[j, i] = value
-                    inner += value * K[j, i]
+                    out[row, i] = value
+                    inner += value * K[row, i]
     for j in range(n):
         on_diagonal += out[j, j] * K[j, j]
     return 2.0 * inner - on_diagonal
@@ -186,8 +196,8 @@ def covariance_adjoint(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, 
         for i in range(omega.shape[1]):
             by_mean += alpha[c, i] + adjoint[c, i]
         inner += _assemble(K, B[c], S, omega[c], alpha[c], a[c], adjoint[c])
-        if c == 0:
-            S[:] = 0.0  # once for all
-        else:
+        if c > 0:
             B[0] += B[c]
+        elif omega.shape[0] > 1:
+            S[:] = 0.0  # once for all
     return inner, by_mean

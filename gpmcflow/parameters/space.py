@@ -44,6 +44,8 @@ class NormalCoordinates:
     @np.errstate(all="ignore")
     def theta(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Theta (..., d) and its slopes d theta_j / dx_j (..., d) at x (..., d)."""
+        if len(self._groups) == 1:  # all in their order
+            return self._groups[0][0].transform(x)
         theta, slopes = np.empty_like(x), np.empty_like(x)
         for form, places in self._groups:
             theta[..., places], slopes[..., places] = form.transform(x[..., places])
