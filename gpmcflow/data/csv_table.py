@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import csv
+import gc
 import hashlib
 import io
 import math
@@ -25,6 +26,7 @@ SEPARATORS = (",", ";", "\t")
 SEPARATOR_LINE = re.compile(r'"?sep=(?P<mark>[,;]|\t|\\t|)"?', re.IGNORECASE)  # for Excel
 FIRST_LINES, FIRST_BYTES = 50, 65536  # of a file, to find its separator and its header
 MOST_TITLES = 10  # lines above a header
+ROWS_AT_ONCE = 10_000  # made columns of, so that no step of a large file takes seconds
 
 
 @dataclass(frozen=True)
@@ -127,8 +129,11 @@ def read_csv(path: Path, separator: str = ",", index_name: str | None = None) ->
     if problems:
         raise InputErrors(problems)
     rows = np.array([row for row, _ in records[1:]], dtype=np.int64)
-    cells_by_column = zip(*(cells for _, cells in records[1:]), strict=True)
-    columns = {name: list(cells) for name, cells in zip(names, cells_by_column, strict=True)}
+    columns: dict[str, list[str]] = {name: [] for name in names}
+    for first in range(1, len(records), ROWS_AT_ONCE):
+        some = zip(*(cells for _, cells in records[first : first + ROWS_AT_ONCE]), strict=True)
+        for name, cells in zip(names, some, strict=True):
+            columns[name] += cells
     checksum = hashlib.sha256(data).hexdigest()
     return CsvTable(path, columns, rows, empty_rows, checksum, tuple(notes), separator)
 
@@ -209,6 +214,8 @@ def _read_records(
     """Return the rows with any cell filled in, each as its first line in the file and its cells;
     and the lines of the data rows with none."""
     records, empty_rows, next_line = [], [], 1
+    collects = gc.isenabled()
+    gc.disable()  # a pass looks at all rows so far again, for seconds, and finds nothing
     try:
         stream = io.StringIO(text, newline="")
         reader = csv.reader(stream, delimiter=separator, strict=strict)
@@ -226,6 +233,9 @@ def _read_records(
             f"{path}: row {next_line}: cannot be read as separated text ({error}); "
             "check the quotes in that row"
         ) from None
+    finally:
+        if collects:
+            gc.enable()
     return records, np.array(empty_rows, dtype=np.int64)
 
 
