@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import csv
 import gc
 import hashlib
@@ -10,7 +11,7 @@ import io
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -83,6 +84,19 @@ class CsvTable:
         )
 
 
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """No passes of the garbage collector: each looks at all rows so far, for seconds, and finds nothing."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+@_uncollected()
 def read_csv(path: Path, separator: str = ",", index_name: str | None = None) -> CsvTable:
     """Return the table of a separated text file with one header row.
 
@@ -214,8 +228,6 @@ def _read_records(
     """Return the rows with any cell filled in, each as its first line in the file and its cells;
     and the lines of the data rows with none."""
     records, empty_rows, next_line = [], [], 1
-    collects = gc.isenabled()
-    gc.disable()  # a pass looks at all rows so far again, for seconds, and finds nothing
     try:
         stream = io.StringIO(text, newline="")
         reader = csv.reader(stream, delimiter=separator, strict=strict)
@@ -233,9 +245,6 @@ def _read_records(
             f"{path}: row {next_line}: cannot be read as separated text ({error}); "
             "check the quotes in that row"
         ) from None
-    finally:
-        if collects:
-            gc.enable()
     return records, np.array(empty_rows, dtype=np.int64)
 
 

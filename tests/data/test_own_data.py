@@ -204,8 +204,7 @@ def test_a_large_file_is_read_in_steps_and_without_looking_at_its_rows_again(wri
     before = gc.get_threshold()
     gc.set_threshold(100, 1, 1)
     try:
-        read = csv_table._read_records(path, path.read_text(), ",")[0]
-        assert len(read) == 2001
+        table = csv_table.read_csv(path)
         seen = len(passes)
         broken = write('a,b\n"1,2\n', "broken.csv")
         with pytest.raises(InputError):
@@ -214,7 +213,6 @@ def test_a_large_file_is_read_in_steps_and_without_looking_at_its_rows_again(wri
         gc.set_threshold(*before)
     assert seen <= 3  # before and behind the rows
     assert gc.isenabled()
-    table = csv_table.read_csv(path)
     assert list(zip(table.columns["a"], table.columns["b"], strict=True)) == [
         tuple(row.split(",")) for row in rows
     ]
