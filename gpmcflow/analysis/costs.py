@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmcflow.analysis.data import Data, data_of_table
-from gpmcflow.analysis.effects import Sweep
+from gpmcflow.analysis.effects import MOST_KEPT, Sweep
 from gpmcflow.analysis.fitting import N_PREDICTED, n_left_out, too_much_annealing
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import prepare
@@ -66,6 +66,7 @@ EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition a
 PARETO_SECONDS = 2e-4  # a case of leave-one-out
 RESPONSE_SECONDS = 5e-4  # a new row, whose responses are simulated
 REPORT_SECONDS = 3.0
+COLUMN_SECONDS = 0.07  # of a column: flat curves beside its effect, its group of results, its rows
 CLASS_FITS = 100.0  # of several functions: 9 screened, some 22 with slopes, 4 fits each
 N_AVERAGED = 10  # times one setting made ready, for the draws of a fit over classes
 
@@ -175,13 +176,15 @@ def _timed(places: Places, model: GPModel) -> Unit:
         make = lambda: _dense_predictor(model, theta)  # noqa: E731
     coded = [model.new_inputs(X, "new") for X in places.tables.values()]
     timed_sweeps = _few_of(places.swept)
-    swept = [model.new_inputs(sweep.inputs, "new") for sweep in timed_sweeps]
+    making, swept = timed(lambda: [model.new_inputs(own.inputs, "new") for own in timed_sweeps])
     predictor = make()
     points = timed(lambda: [predictor.moments(X) for X in coded])[0]
     joint = [sweep.joint(X) for sweep, X in zip(timed_sweeps, swept, strict=True)]
     rng = np.random.default_rng(0)
     effects = timed(lambda: [predictor.draw(X, rng, 1) for X in joint])[0]
     effects += timed(lambda: [predictor.moments(X) for X in swept])[0] * N_SHIFTS / N_EFFECTS
+    if _size(places.swept) > MOST_KEPT:  # made anew, for the joint rows and for all
+        effects += 2.0 * making
     effects *= _size(places.swept) / max(1, _size(timed_sweeps))
     each, held, fitted = repeated(make) + points, model.numbers_held, _fitted(model)
     seconds = (fit, draw, gradient, value, left_out, each, effects)
@@ -249,23 +252,17 @@ def _fit_cost(context: Context, job: PlannedJob, *, answers: bool) -> Cost:
         else:
             seconds = climbs * (WARM * unit.fit + unit.gradient) + WEIGHTED * WARM * unit.fit
         seconds += SETTINGS * (unit.predictor + answers * unit.effects)
-        seconds += _response_seconds(context, job)
-        return _job(context, unit.fitted, seconds)
+        return _job(context, unit.fitted, seconds + _told_seconds(context, job, answers))
     if isinstance(model, MultiGPModel):
-        seconds = (
-            CLASS_FITS * unit.fit
-            + unit.predictor * N_AVERAGED
-            + unit.effects
-            + _response_seconds(context, job)
-        )
-        return _job(context, unit.fitted, seconds)
+        seconds = CLASS_FITS * unit.fit + unit.predictor * N_AVERAGED + answers * unit.effects
+        return _job(context, unit.fitted, seconds + _told_seconds(context, job, answers))
     if model.basis:
         seconds = BASIS_SEARCH[0] * unit.gradient + BASIS_SEARCH[1] * unit.left_out + unit.fit
     else:
         seconds = (FITS[0] + FITS[1] * unit.dim) * unit.fit
         if suits(model) and unit.n <= MOST_SEARCHED:
             seconds += MODES_OF_A_FIT[0] * unit.draw + MODES_OF_A_FIT[1] * unit.gradient
-    seconds += unit.predictor + unit.effects + _response_seconds(context, job)
+    seconds += unit.predictor + answers * unit.effects + _told_seconds(context, job, answers)
     if not model.likelihood.conjugate and not too_much_annealing(model, evidence):
         n = unit.n if model.basis else min(unit.n, LARGEST_TIMED)
         m = model.n_latents if model.basis else n
@@ -349,7 +346,7 @@ def summary_cost(context: Context, job: PlannedJob) -> Cost:
     model = _model(context, job)
     n_draws = sampling["chains"] * sampling["draws"]
     left_out = min(n_left_out(model), n_draws)
-    seconds = min(N_PREDICTED, n_draws) * unit.predictor + _response_seconds(context, job)
+    seconds = min(N_PREDICTED, n_draws) * unit.predictor + _told_seconds(context, job)
     seconds += left_out * unit.left_out + min(N_EFFECTS, n_draws) * unit.effects
     seconds += PARETO_SECONDS * unit.n
     numbers = unit.held + 10 * unit.n * left_out if model.basis else unit.fitted
@@ -385,15 +382,16 @@ def final_cost(context: Context, job: PlannedJob) -> Cost:
     return _of_all_rows(answer_cost if quick else summary_cost)(context, job)
 
 
-def _response_seconds(context: Context, job: PlannedJob) -> float:
-    """Of the simulated responses of the rows that are predicted."""
+def _told_seconds(context: Context, job: PlannedJob, answers: bool = True) -> float:
+    """Of simulated responses of the rows that are predicted; of answers, also of what is told of columns."""
     places = _places(context, job)
-    return RESPONSE_SECONDS * sum(len(X) for X in places.tables.values())
+    of_rows = RESPONSE_SECONDS * sum(len(X) for X in places.tables.values())
+    return of_rows + answers * COLUMN_SECONDS * len(places.swept)
 
 
 def report_cost(context: Context, job: PlannedJob) -> Cost:
     """Tables and page."""
-    return context.single(REPORT_SECONDS, 0)
+    return context.single(REPORT_SECONDS + COLUMN_SECONDS * len(_places(context, job).swept), 0)
 
 
 COSTS = {

@@ -74,8 +74,9 @@ def sets_of(data: Data, columns: Sequence[str]) -> list[tuple[list[str], bool]]:
     First those that are joined by pairs of which one knows at least `ALIKE` of the other, then all of them.
     """
     alike = {column: {column} for column in columns}
+    bases = {column: basis_of(data, column) for column in columns}
     for first, second in combinations(columns, 2):
-        if association(data, first, second) >= ALIKE:
+        if association(bases[first], bases[second]) >= ALIKE:
             both = alike[first] | alike[second]
             alike |= dict.fromkeys(both, both)
     joined = {frozenset(own) for own in alike.values() if len(own) > 1}
@@ -86,16 +87,17 @@ def sets_of(data: Data, columns: Sequence[str]) -> list[tuple[list[str], bool]]:
     return sets
 
 
-def association(data: Data, first: str, second: str) -> float:
-    """Squared canonical correlation of the inputs of two columns: r^2 of numbers, eta^2 of a category."""
-    bases = []
-    for column in (first, second):
-        X = data.learning.X[_inputs(data, column)].to_numpy(float)
-        left, sizes, _ = np.linalg.svd(X - X.mean(0), full_matrices=False)
-        bases.append(left[:, sizes > 1e-9 * max(sizes.max(), 1.0)])
-    if not all(basis.shape[1] for basis in bases):
-        return 0.0
-    return float(np.linalg.svd(bases[0].T @ bases[1], compute_uv=False)[0] ** 2)
+def basis_of(data: Data, column: str) -> np.ndarray:
+    """Orthonormal columns that span the centred inputs of a column (n, rank)."""
+    X = data.learning.X[_inputs(data, column)].to_numpy(float)
+    left, sizes, _ = np.linalg.svd(X - X.mean(0), full_matrices=False)
+    return left[:, sizes > 1e-9 * max(sizes.max(), 1.0)]
+
+
+def association(first: np.ndarray, second: np.ndarray) -> float:
+    """Squared canonical correlation of two bases: r^2 of numbers, eta^2 of a category."""
+    product = first.T @ second
+    return float(np.linalg.svd(product, compute_uv=False)[0] ** 2) if product.size else 0.0
 
 
 def line(data: Data, columns: Sequence[str], rng: np.random.Generator) -> effects.Sweep:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -410,20 +411,22 @@ log = logging.getLogger(__name__)
 class NewDesigns:
     """Basis functions at the new inputs that the draws of a model share, each made once.
 
+    They are kept as long as their inputs are: who makes inputs anew for each draw has no room for all.
     Says so where there are inputs outside a box.
     """
 
     def __init__(self, model: GPModel) -> None:
         self.model = model
-        self._known: list[tuple[np.ndarray, BasisDesign]] = []
+        self._known: list[tuple[weakref.ref[np.ndarray], BasisDesign]] = []
 
     def of(self, X_new: np.ndarray) -> BasisDesign:
         """Those at coded inputs (m, p), an array that is not changed."""
+        self._known = [(X, design) for X, design in self._known if X() is not None]
         for X, design in self._known:
-            if X is X_new:
+            if X() is X_new:
                 return design
         design = BasisDesign(self.model.basis, X_new)
-        self._known.append((X_new, design))
+        self._known.append((weakref.ref(X_new), design))
         outside = np.zeros(len(X_new), dtype=bool)
         for block in self.model.basis.eigen:
             outside |= block.unknown(X_new)

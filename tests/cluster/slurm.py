@@ -46,7 +46,11 @@ SelectTypeParameters=CR_Core_Memory
 SlurmdParameters=config_overrides
 SchedulerParameters=batch_sched_delay=0,sched_interval=2
 AccountingStorageType=accounting_storage/none
-JobAcctGatherType=jobacct_gather/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=1
+JobAcctGatherParams=OverMemoryKill
+PreemptType=preempt/partition_prio
+PreemptMode=REQUEUE
 MpiDefault=none
 JobRequeue=1
 ReturnToService=2
@@ -55,6 +59,7 @@ DefMemPerCPU=500
 {settings}
 NodeName={host} NodeAddr=127.0.0.1 CPUs={cpus} RealMemory={memory} State=UNKNOWN
 PartitionName=all Nodes={host} Default=YES MaxTime=INFINITE State=UP
+PartitionName=urgent Nodes={host} PriorityTier=10 MaxTime=INFINITE State=UP
 """
 
 

@@ -1,6 +1,6 @@
 """Whatever happens to a workflow on a real SLURM, the same command ends in the same bytes.
 
-python -m pytest -m slurm -n 0 -s tests/cluster        # some ten minutes; -s shows the table
+python -m pytest -m slurm -n 0 -s tests/cluster        # half an hour; -s shows the table
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ PROFILE = ROOT / "workflow" / "profiles" / "slurm"
 # The plugin adds 10 s to its interval each time it asks in vain.
 FASTER = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "20"]
 CHAINS = ["--until", "split_hmc_chains"]
+TOO_LITTLE = [*CHAINS, "--set-resources", "split_hmc_chains:mem_mb=150 if attempt < 2 else 1500"]
 PATIENCE = 600  # seconds of one workflow
 SHORT, LONG = 2000, 16000  # draws; SLURM looks for walltimes that are over twice a minute
 
@@ -171,6 +172,35 @@ def kill_submit(workflow: Workflow, process: subprocess.Popen) -> None:
     workflow.finish(workflow.start(*CHAINS))
 
 
+def preempt(workflow: Workflow, process: subprocess.Popen) -> None:
+    """Preemption: a job of an urgent partition takes the node, SLURM requeues the running job."""
+    job = workflow.job_at_work()
+    workflow.ask("sbatch", "-p", "urgent", "--exclusive", "-o", "/dev/null", "--wrap", "sleep 5")
+    workflow.wait_for(job, "PENDING")
+    workflow.finish(process)
+    assert "Restarts=1" in workflow.ask("scontrol", "show", "job", job)
+
+
+def lose_node(workflow: Workflow, process: subprocess.Popen) -> None:
+    """Loss of the node (`scontrol update nodename=... state=down`) for ten seconds."""
+    job = workflow.job_at_work()
+    node = f"nodename={workflow.ask('sinfo', '-h', '-o', '%n').strip()}"
+    workflow.ask("scontrol", "update", node, "state=down", "reason=test")
+    workflow.wait_for(job, "PENDING")
+    time.sleep(10)
+    workflow.ask("scontrol", "update", node, "state=resume")
+    workflow.finish(process)
+    assert "Restarts=1" in workflow.ask("scontrol", "show", "job", job)
+
+
+def run_out_of_memory(workflow: Workflow, process: subprocess.Popen) -> None:
+    """Out of memory: SLURM ends the first attempts, whose limit is too low; the next ones ask for more."""
+    log = Path(workflow.environment["SLURM_CONF"]).with_name("slurmd.log")
+    before = log.read_text().count("exceeded memory limit")
+    workflow.finish(process)
+    assert log.read_text().count("exceeded memory limit") > before
+
+
 def nothing(workflow: Workflow, process: subprocess.Popen) -> None:
     """Nothing: the README's command to its end."""
     workflow.finish(process)
@@ -234,6 +264,9 @@ def compare(case: str, began: float, workflow: Workflow, wanted: dict[str, str])
         (time_out, LONG, CHAINS),
         (interrupt, SHORT, CHAINS),
         (kill_submit, LONG, CHAINS),
+        (preempt, SHORT, CHAINS),
+        (lose_node, SHORT, CHAINS),
+        (run_out_of_memory, SHORT, TOO_LITTLE),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+import gc
 import hashlib
 
 import numpy as np
 import pytest
 
-from gpmcflow.data import load_csv
+from gpmcflow.data import csv_table, load_csv
 from gpmcflow.errors import InputError
 
 GOOD = "age,glu,type\n20,1.5,No\n30,2.5,Yes\n40,0.5,No\n55,3.5,Yes\n"
@@ -193,3 +194,25 @@ def test_options_that_do_not_fit_the_task(write, fails):
         load_csv(path, "y", task="regression", positive=1)
     with fails(InputError, str(path), "column 'y'", "row 3", "'1.5'", "counts 0, 1, 2"):
         load_csv(path, "y", task="counts")
+
+
+def test_a_large_file_is_read_in_steps_and_without_looking_at_its_rows_again(write, monkeypatch):
+    rows = [f"{k},{k + 0.5}" for k in range(2000)]
+    path, passes = write("a,b\n" + "\n".join(rows) + "\n"), []
+    monkeypatch.setattr(csv_table, "ROWS_AT_ONCE", 7)
+    monkeypatch.setattr(gc, "callbacks", [lambda phase, info: passes.append(info)])
+    before = gc.get_threshold()
+    gc.set_threshold(100, 1, 1)
+    try:
+        table = csv_table.read_csv(path)
+        seen = len(passes)
+        broken = write('a,b\n"1,2\n', "broken.csv")
+        with pytest.raises(InputError):
+            csv_table.read_csv(broken)
+    finally:
+        gc.set_threshold(*before)
+    assert seen <= 3  # before and behind the rows
+    assert gc.isenabled()
+    assert list(zip(table.columns["a"], table.columns["b"], strict=True)) == [
+        tuple(row.split(",")) for row in rows
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -127,6 +128,17 @@ def test_fits_by_blocks_of_levels_are_those_of_the_matrix(name):
             assert np.allclose(a, b, rtol=1e-8, atol=1e-9), of
         a, b = (fit.sites.factor for fit in (first, second))  # the matrix is made when asked for
         assert np.allclose(a, b, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", BY_LEVELS)
+def test_basis_functions_at_new_inputs_are_kept_as_long_as_these_are(case):
+    model = build(*BY_LEVELS[case], MEAN, BasisFunctions(m=9, boundary=1.5), 60)
+    designs, X = NewDesigns(model), model.X[:20].copy()
+    first = weakref.ref(designs.of(X))
+    assert designs.of(X) is first()
+    del X
+    designs.of(model.X[:20].copy())
+    assert first() is None
 
 
 def test_predictions_by_blocks_of_levels_are_those_of_the_matrix():

@@ -7,6 +7,7 @@ import io
 import re
 from collections import Counter, namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import xarray as xr
 import yaml
 
 import gpmcflow as gp
+from gpmcflow.analysis import costs
 from gpmcflow.analysis.costs import _fitted as fitted_numbers
 from gpmcflow.cli import main
 from gpmcflow.data import sources
@@ -300,6 +302,34 @@ def test_memory_of_a_fit_by_basis_functions_grows_with_the_rows_and_the_blocks_o
     )
     assert fitted_numbers(few) == 300 * 10_000 + 10 * (5000 + 5000 + 1)
     assert fitted_numbers(dense) == 12 * 200**2
+
+
+@pytest.mark.parametrize("likelihood", ["gaussian", "logistic"])
+def test_what_is_told_of_each_column_takes_time_where_it_is_told(likelihood, monkeypatch):
+    n_columns = 40
+    places = SimpleNamespace(swept=[None] * n_columns, tables={})
+    parts = {
+        "gaussian": SimpleNamespace(conjugate=True),
+        "logistic": SimpleNamespace(conjugate=False),
+    }
+    model = SimpleNamespace(likelihood=parts[likelihood], basis=None)
+    unit = costs.Unit(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 5.0, 2, 900, 10, 10)
+    monkeypatch.setattr(costs, "_places", lambda context, job: places)
+    monkeypatch.setattr(costs, "_unit", lambda context, job: unit)
+    monkeypatch.setattr(costs, "_model", lambda context, job: model)
+    monkeypatch.setattr(costs, "integrates", lambda model: False)
+    monkeypatch.setattr(costs, "suits", lambda model: False)
+    monkeypatch.setattr(costs, "too_much_annealing", lambda model, settings: True)
+    settings = {"evidence": {}, "quick": True, "data": {"test_fraction": 0.2}, "models": {"m": {}}}
+    job = SimpleNamespace(problem="t", method="m")
+    context = SimpleNamespace(
+        config={"analyses": {"t": settings}},
+        single=lambda seconds, array_bytes, disk=0: Cost(seconds, array_bytes, disk),
+    )
+    told = costs.COLUMN_SECONDS * n_columns
+    assert costs.fit_cost(context, job).seconds == 0.0  # scores of the rows held out alone
+    assert costs.answer_cost(context, job).seconds == pytest.approx(5.0 + told)
+    assert costs.report_cost(context, job).seconds == pytest.approx(costs.REPORT_SECONDS + told)
 
 
 def test_a_refusal_says_what_helps_the_job(monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 
 from gpmcflow.analysis import fitting
 from gpmcflow.analysis.effects import CLEAR_CHANCE, LIKELY_CHANCE, effect, sweeps
-from gpmcflow.analysis.together import association, sets_of, spread_chance, together_table
+from gpmcflow.analysis.together import association, basis_of, sets_of, spread_chance, together_table
 
 SMOOTH, LINES = "matern32()", "linear() + constant(signal_sd=2.0)"
 
@@ -42,11 +42,11 @@ def test_association_of_numbers_and_categories(data):
     own = data(
         "real", rows=rows.assign(**{"yield": rng.normal(size=200).round(2)}), test_fraction=0.0
     )
-    assert association(own, "x", "twice") == pytest.approx(1.0)
+    assert association(basis_of(own, "x"), basis_of(own, "twice")) == pytest.approx(1.0)
     r = np.corrcoef(rows["x"], rows["z"])[0, 1]
-    assert association(own, "x", "z") == pytest.approx(r**2)
+    assert association(basis_of(own, "x"), basis_of(own, "z")) == pytest.approx(r**2)
     between = rows.groupby("ward")["x"].transform("mean").var() / rows["x"].var()
-    assert association(own, "ward", "x") == pytest.approx(between)
+    assert association(basis_of(own, "ward"), basis_of(own, "x")) == pytest.approx(between)
     assert sets_of(own, ["x", "ward", "z"]) == [(["x", "ward"], True), (["x", "ward", "z"], False)]
     assert sets_of(own, ["x", "z"]) == [(["x", "z"], False)]
     assert sets_of(own, ["x", "twice", "ward"]) == [(["x", "twice", "ward"], True)]
