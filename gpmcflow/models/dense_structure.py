@@ -43,9 +43,9 @@ class DenseStructure(PriorStructure):
         self.sites = sites
 
     def freeze(self) -> None:
-        """Sites of each function, and roots of their precisions."""
+        """Sites of each function; roots and halves of their precisions."""
         self._w, self._b = (values.reshape(self._f.shape) for values in self.sites)
-        self._root_w = np.sqrt(self._w)
+        self._root_w, self._half_w = np.sqrt(self._w), 0.5 * self._w
 
     def place(self, full: np.ndarray, z: np.ndarray) -> float:
         """Factors of K and of B, and an exact draw f."""
@@ -76,8 +76,8 @@ class DenseStructure(PriorStructure):
 
     def log_sites(self) -> float:
         """Sum of b_i s_i - w_i s_i^2 / 2."""
-        (w, b), s = self.sites, self.predictor.ravel() / self.amplitude
-        return float(s @ (b - 0.5 * w * s))
+        s = self.predictor.reshape(self._f.shape) / self.amplitude
+        return float(np.vdot(s, self._b - self._half_w * s))
 
     def log_prior(self) -> float:
         """Log N(f; 0, K)."""

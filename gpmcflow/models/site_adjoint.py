@@ -136,18 +136,29 @@ def function_squares(routines, L, B, V, omega, alpha, p, z, x):
 def _rank_one_triangles(inverse, p, z, out):
     """Sum of Phi(p z') L^-1 over rows p and z, from L^-1, Phi the lower triangle with half its diagonal.
 
-    By sums down each column.
+    By sums down each column, of two columns at once: neither sum waits for the other.
     """
-    for j in range(p.shape[1]):
-        column, entries = out[j], inverse[j]
-        column[:j] = 0.0
+    n = p.shape[1]
+    for j in range(0, n, 2):
+        last = j + 1 == n
+        here, there = out[j], out[n - 1 if last else j + 1]
+        of_here, of_there = inverse[j], inverse[n - 1 if last else j + 1]
+        here[:j] = 0.0
+        if not last:
+            there[: j + 1] = 0.0
         for c in range(p.shape[0]):
-            total, p_c, z_c = 0.0, p[c], z[c]
-            for i in range(j, p.shape[1]):
-                term = z_c[i] * entries[i]
+            p_c, z_c = p[c], z[c]
+            total, total_there = z_c[j] * of_here[j], 0.0
+            entry = p_c[j] * (0.5 * total)
+            here[j] = entry if c == 0 else here[j] + entry
+            for i in range(j + 1, n):
+                term, term_there = z_c[i] * of_here[i], z_c[i] * of_there[i]
                 entry = p_c[i] * (total + 0.5 * term)
-                column[i] = entry if c == 0 else column[i] + entry
+                entry_there = p_c[i] * (total_there + 0.5 * term_there)
+                here[i] = entry if c == 0 else here[i] + entry
+                there[i] = entry_there if c == 0 else there[i] + entry_there
                 total += term
+                total_there += term_there
 
 
 @compiled(fastmath={"contract", "reassoc"})
