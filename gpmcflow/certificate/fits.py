@@ -125,9 +125,7 @@ def quantity_names(model: GPModel, points: bool = False) -> tuple[str, ...]:
 class Fit(Protocol):
     """Draws from the posterior of a model: what is certified. Frozen, picklable."""
 
-    weighs: ClassVar[
-        bool
-    ]  #: whether log evidences by these draws stand beside those of quick answers
+    weighs: ClassVar[bool]  #: whether their log evidence stands beside that of quick answers
 
     def __call__(self, model: GPModel, *, seed: int, key: tuple[str | int, ...]) -> xr.DataTree:
         """Draws as `sample` returns them."""

@@ -255,7 +255,7 @@ def test_sensitivities_are_those_of_arviz():
     [
         (poisson(2, 1.0, 1e-3), "prior", "These data say little about length_scale."),
         (poisson(12, 0.3), "prior and data", "Given your own data the priors matter for"),
-        (poisson(25, 9.0), "data", "Given your own data the priors hardly matter: none of 5"),
+        (poisson(25, 9.0), "data", "Given your own data the priors hardly matter: none of 6"),
     ],
 )
 def test_a_prior_matters_where_it_is_alone_or_against_the_data(model, moved, words, quick):
