@@ -34,6 +34,7 @@ from gpmcflow.analysis.summaries import Places
 from gpmcflow.analysis.survival_curves import curves_of
 from gpmcflow.analysis.together import together_table
 from gpmcflow.approximations.integrated import FEWEST
+from gpmcflow.certificate.quick_answers import quick_answers_in_words
 from gpmcflow.contrasts.explanations import explanation_table
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.data.seasons import find_season
@@ -201,9 +202,8 @@ def write_report(
     season = season_of(built[shown], whole)
     places = Places.of(whole, rng, season)
     effects = tables.effects_of(answer, list(places.swept), data.target.kind)
-    words = {}
-    for m in results:
-        stated = model_statement(settings, m, data.target.kind)
+    words, told = {}, {m: model_statement(settings, m, data.target.kind) for m in results}
+    for m, stated in told.items():
         each = covariances_of(stated, m, likelihood_of(stated, m), known_of(data.encoding))
         parts = {name: can_do(part, data.encoding.explaining) for name, part in each.items()}
         varying = [f"{NOUNS.get(f, f)} that varies ({parts[f]})" for f in parts if f != MEAN]
@@ -255,7 +255,8 @@ def write_report(
         "leak": stored.attrs["leak"],
         "season": season,
         "left_over": left_over(answer, whole),
-        "checksum": stored.attrs["data_checksum"],
+        "checksum": (checksum := stored.attrs["data_checksum"]),
+        "certified": quick_answers_in_words(folder / "certificate.csv", checksum, told[shown]),
         "seed": seed,
         "seconds": seconds,
         "shown": shown,

@@ -133,12 +133,7 @@ def approximate(
                 "sample(model) for another"
             )
         found = integrate(model)
-        if not found.reliable:
-            logger.warning(
-                "approximate: %.0f of the weighted draws of the hyperparameters are effective, with a Pareto "
-                "k of %.2f, so that the settings may miss a part of the posterior; take sample(model)",
-                found.effective_size, found.pareto_k,
-            )  # fmt: skip
+        tell_unreliable(found)
         return found
     if isinstance(model, LatentGaussianModel):
         fit = FITS[method](model)
@@ -156,6 +151,16 @@ def approximate(
     values = model.natural(best.theta)
     parameters: dict[str, Any] = {name: values[name] for name in model.names}
     return Approximation(method, parameters, best.theta, best.fit)
+
+
+def tell_unreliable(found: IntegratedApproximation) -> None:
+    """Say so where the settings may miss a part of the posterior of the hyperparameters."""
+    if not found.reliable:
+        logger.warning(
+            "approximate: %.0f of the weighted draws of the hyperparameters are effective, with a Pareto "
+            "k of %.2f, so that the settings may miss a part of the posterior; take sample(model)",
+            found.effective_size, found.pareto_k,
+        )  # fmt: skip
 
 
 def fitted_at(model: GPModel | MultiGPModel, theta: np.ndarray) -> Approximation:

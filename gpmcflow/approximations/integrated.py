@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.linalg import lapack
 from scipy.special import logsumexp
 
 from gpmcflow.approximations.conditional import (
@@ -53,8 +54,8 @@ from gpmcflow.diagnostics.importance_weights import (
 )
 from gpmcflow.errors import NumericalError
 from gpmcflow.models.basis_regression import CollapsedBasisDensity
-from gpmcflow.models.case_prior import CasePrior
-from gpmcflow.models.gaussian_sites import GaussianSites
+from gpmcflow.models.case_prior import CasePrior, prior_at
+from gpmcflow.models.gaussian_sites import STRONGEST, GaussianSites
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.log_density import LogDensity
@@ -153,6 +154,12 @@ class IntegratedApproximation:
         return not self.pareto_k > BAD_K and self.effective_size >= FEWEST
 
     @property
+    def checked_evidence(self) -> tuple[float, float]:
+        """log p(y) in nats, EP's corrected by the draws of the latents, and its standard error."""
+        error = float(np.hypot(self.standard_error, self.ep_error_se))
+        return self.log_evidence + self.ep_error, error
+
+    @property
     def parameters(self) -> dict[str, np.ndarray]:
         """Values (s,) of the free parameters at the settings, by name in their own units."""
         values = [self.model.natural(theta) for theta in self.theta]
@@ -166,12 +173,33 @@ class IntegratedApproximation:
 
     def at(self, k: int) -> GaussianSites:
         """Prior times sites at a setting: those of EP, or the observations of a regression."""
-        at = self.model.at(self.theta[k])
+        return GaussianSites(self.model.at(self.theta[k]), *self._sites(k))
+
+    def _sites(self, k: int) -> tuple[np.ndarray, np.ndarray]:
+        """Precisions and shifts (n,) at a setting."""
         if self.sites is not None:
-            return GaussianSites(at, *self.sites[k])
-        variance = at.likelihood.noise_variances(at.n_cases)
-        precision = np.broadcast_to(1.0 / variance, at.n_cases)
-        return GaussianSites(at, precision, precision * self.model.eta_y)
+            return self.sites[k, 0], self.sites[k, 1]
+        model, n = self.model, self.model.n_cases
+        likelihood = model.likelihood_at(model.full(self.theta[k]))
+        precision = np.broadcast_to(1.0 / likelihood.noise_variances(n), n)
+        return precision, precision * model.eta_y
+
+    def draws_at(self, k: int, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (cases,) of the linear predictor at a setting, and n draws about it (n, cases).
+
+        A draw f of the prior is corrected by what the sites say, f - K S B^-1 (S f + e), B = I + S K S. The
+        factors of K and B are a quarter of the flops that a factor of the posterior takes.
+        Source: Wilson et al. (2020), "Efficiently sampling functions from Gaussian process posteriors".
+        """
+        sites, prior = self._sites(k), prior_at(self.model, self.theta[k])
+        found = None
+        if isinstance(prior, CasePrior) and not self.model.kronecker:
+            found = _corrected_draws(prior, *sites, rng, n)
+        if found is None:
+            whole = self.at(k)
+            z = rng.standard_normal((n, whole.model.dim))
+            found = whole.predictor_mean, whole.predictor(z) - whole.predictor_mean
+        return found
 
     def predictors(self) -> Iterator[Predictor | BasisPredictor]:
         """The predictor of each setting; equal ones are one object."""
@@ -222,6 +250,28 @@ _NUMBERS = (
 )  # fmt: skip
 
 
+def _corrected_draws(
+    prior: CasePrior, tau: np.ndarray, nu: np.ndarray, rng: np.random.Generator, n: int
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """See `IntegratedApproximation.draws_at`; None where sites are too precise, or K or B has no factor."""
+    K = prior.predictor_covariance
+    if (tau * np.diag(K)).max() > STRONGEST:
+        return None
+    L, log_det = prior.cholesky
+    root = np.sqrt(tau)
+    B = root[:, None] * K * root
+    B.flat[:: len(B) + 1] += 1.0
+    factor, info = lapack.dpotrf(B.T, lower=1, overwrite_a=1)  # B is symmetric
+    if info or not np.isfinite(log_det):
+        return None
+    f = rng.standard_normal((n, len(K))) @ L.T
+    seen = root * f + rng.standard_normal(f.shape)
+    h = nu - tau * prior.predictor_mean
+    solved, _ = lapack.dpotrs(factor, np.vstack([root * (K @ h), seen]).T, lower=1)
+    mean = prior.predictor_mean + K @ (h - root * solved[:, 0])
+    return mean, f - (root * solved[:, 1:].T) @ K
+
+
 def integrates(model: GPModel | MultiGPModel) -> bool:
     """Whether `integrate` takes a model, and seconds: one latent function, at most `MOST_ROWS` rows."""
     if isinstance(model, MultiGPModel) or model.n_cases > MOST_ROWS:
@@ -229,7 +279,7 @@ def integrates(model: GPModel | MultiGPModel) -> bool:
     return not model.dim or has_normal_coordinates(model)
 
 
-def integrate(model: GPModel) -> IntegratedApproximation:
+def integrate(model: GPModel, *, checked: bool = True) -> IntegratedApproximation:
     """Fit the latents at settings of the hyperparameters that stand for their posterior.
 
     Modes of log Z(theta) + log p_h(theta) are climbed from where `maximise_evidence` begins; all of them are
@@ -237,7 +287,8 @@ def integrate(model: GPModel) -> IntegratedApproximation:
     share of the prior, get weights; while fewer than 40 are effective, or their Pareto k is above 0.7, 100 of
     the mixture refitted to them join, up to four times unless 500 at that rate would have fewer than 25
     effective ones, and all count with the weights of all mixtures together (Veach & Guibas 1995).
-    Pareto-smoothed weights are resampled to 25 to 60 settings of equal weight.
+    Pareto-smoothed weights are resampled to 25 to 60 settings of equal weight. Draws of the latents then say
+    how far EP is off, unless its evidence need not be ``checked``.
 
     Raises
     ------
@@ -248,7 +299,7 @@ def integrate(model: GPModel) -> IntegratedApproximation:
     """
     exact = model.likelihood.conjugate
     if not model.dim:
-        return _without_draws(model)
+        return _without_draws(model, checked)
     density: Any = NormalDensity(model) if exact else WarmEvidence(model)
     rng = np.random.default_rng(SEED)
     modes = climbed_modes(model, density, rng)
@@ -264,10 +315,10 @@ def integrate(model: GPModel) -> IntegratedApproximation:
     fits = [density.fitted(row) for row in theta]
     sites = np.array([[fit.precision, fit.shift] for fit in fits])
     found = IntegratedApproximation(model, theta, sites, value, error, size, k)
-    return _with_ep_error(found, rng)
+    return _with_ep_error(found, rng) if checked else found
 
 
-def _without_draws(model: GPModel) -> IntegratedApproximation:
+def _without_draws(model: GPModel, checked: bool) -> IntegratedApproximation:
     """Of a model without free hyperparameters: one setting."""
     fit = expectation_propagation(model.at())
     numbers = fit.log_evidence, 0.0, np.inf, -np.inf
@@ -275,7 +326,7 @@ def _without_draws(model: GPModel) -> IntegratedApproximation:
         return IntegratedApproximation(model, np.empty((1, 0)), None, *numbers)
     sites = np.array([[fit.sites.precision, fit.sites.shift]])
     found = IntegratedApproximation(model, np.empty((1, 0)), sites, *numbers)
-    return _with_ep_error(found, np.random.default_rng(SEED))
+    return _with_ep_error(found, np.random.default_rng(SEED)) if checked else found
 
 
 def climbed_modes(model: GPModel, density: LogDensity, rng: np.random.Generator) -> list[Mode]:

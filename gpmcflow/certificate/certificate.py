@@ -26,6 +26,7 @@ from gpmcflow.certificate.fits import (
     rows_twice,
 )
 from gpmcflow.certificate.priors import ABOUT, OwnDataProgram, moved_by
+from gpmcflow.certificate.quick_answers import PREDICTOR
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.likelihoods.binary import BinaryLikelihood
@@ -37,6 +38,8 @@ from gpmcflow.storage import standard_attributes
 AROUND = ("prior", "posterior")
 FALSE_ALARMS = 0.05  # of a certificate as a whole
 MOST_NAMED = 2  # quantities that a sentence names; of more it gives the number
+LOG_EVIDENCE = "log evidence"  # a row of the table of quick answers
+QUICK_COLUMNS = ("quantity", "quick_bias", "quick_median", "quick_worst", "quick_data_sets")
 NARROW = 0.001  # p-value of a certificate that may well be a false alarm
 FEW = 50  # data sets, below which only gross errors show
 
@@ -49,17 +52,22 @@ class Certificate:
     ----------
     results:
         Dataset with dimensions ``data_set``, ``quantity`` (free hyperparameters in the coordinates that are
-        sampled, the predictor's mean and its values at three rows, the log likelihood), ``level`` (0.5, 0.95)
-        and ``share`` (points of the bands). Of each data set and quantity: truth, mean, sd, low and high ends
-        of the intervals, held, effective (bulk effective size of the draws that were looked at), rank of the
-        truth among n_ranked of them, and uniform, the rank as a number that is uniform on (0, 1) for a right
-        fit; beside draws also quick_mean and quick_sd by `approximate`, and quick_error, the difference of
-        the means in sds of the draws. Of each data set: state (0 fitted, 1 no data could be simulated, 2 the
-        fit failed), seconds, n_warnings, warning (the first), simulated_mean and simulated_sd of outcomes.
-        Of each quantity: coverage, p_ranks and p_coverage (of ranks, and of the 95 % intervals), passed, and
-        ecdf_difference, to lie between band_low and band_high. Of each quantity and the model's own
-        observations: own_mean and own_sd, and prior_sensitivity and likelihood_sensitivity, how far it moves
-        with the power of the hyperpriors, and of the likelihood (above 0.05 it does).
+        sampled, the predictor's mean, its values at three rows and its effects, the log likelihood),
+        ``level`` (0.5, 0.95) and ``share`` (points of the bands). Of each data set and quantity: truth,
+        mean, sd, low and high ends of the intervals, held, effective (bulk effective size of the draws that
+        were looked at), rank of the truth among n_ranked of them, and uniform, the rank as a number that is
+        uniform on (0, 1) for a right fit; beside draws also quick_mean and quick_sd by `approximate`, and
+        quick_error, the difference of the means in sds of the draws. An effect is the predictor's mean over
+        the third of the rows that is highest in a column of numbers, less that over the lowest third, of up
+        to four columns. Of the first 20 data sets of an analysis, beside draws: log_evidence by
+        `model_evidence` from these draws, evidence_error, quick_evidence, quick_evidence_error, and
+        evidence_z, the difference over its standard error. Of each data set: state (0 fitted, 1 no data
+        could be simulated, 2 the fit failed), seconds, n_warnings, warning (the first), simulated_mean and
+        simulated_sd of outcomes. Of each quantity: coverage, p_ranks and p_coverage (of ranks, and of the
+        95 % intervals), passed, and ecdf_difference, to lie between band_low and band_high. Of each
+        quantity and the model's own observations: own_mean and own_sd, and prior_sensitivity and
+        likelihood_sensitivity, how far it moves with the power of the hyperpriors, and of the likelihood
+        (above 0.05 it does).
     """
 
     results: xr.Dataset
@@ -189,8 +197,33 @@ class Certificate:
         }
         return pd.DataFrame(columns)
 
+    def quick_table(self) -> Any:
+        """How far quick answers were from the draws, a row for each quantity (a `pandas.DataFrame`).
+
+        Columns: quick_bias (mean over data sets of the difference of the means in sds of the draws),
+        quick_median and quick_worst of its size, quick_data_sets. In the last row, log evidence, the same of
+        z-scores: the difference in its standard errors. None of a certificate of quick answers.
+        """
+        import pandas as pd
+
+        if "quick_error" not in self.results:
+            return None
+        errors = self.results["quick_error"].values.T
+        named = dict(zip(self.results["quantity"].values, errors, strict=True))
+        if "evidence_z" in self.results:
+            named[LOG_EVIDENCE] = self.results["evidence_z"].values
+        rows = []
+        for name, values in named.items():
+            own = values[np.isfinite(values)]
+            if own.size:
+                size = np.abs(own)
+                about = (own.mean(), np.median(size), size.max(), len(own))
+                rows.append(dict(zip(QUICK_COLUMNS, (name, *about), strict=True)))
+        return pd.DataFrame(rows, columns=list(QUICK_COLUMNS))
+
     def __str__(self) -> str:
-        tables = [table for table in (self.table(), self.prior_table()) if table is not None]
+        every = (self.table(), self.quick_table(), self.prior_table())
+        tables = [table for table in every if table is not None and len(table)]
         told = [t.to_string(index=False, float_format=lambda v: f"{v:.3g}") for t in tables]
         return "\n\n".join(["\n".join([*self.in_words, self.cost_in_words]), *told])
 
@@ -264,9 +297,9 @@ def certify(
     >>> model = gp.GPModel(x, np.ones(6), gp.SquaredExponential(0.5, 1.0), gp.Poisson())
     >>> certificate = gp.certify(model, n=20, sampler=gp.EllipticalSlice(5), n_chains=1, n_draws=100)
     >>> print(certificate.judgement)
-    All 5 quantities pass: neither ranks nor coverage speak against the fits.
+    All 6 quantities pass: neither ranks nor coverage speak against the fits.
     >>> dict(certificate.results.sizes)
-    {'data_set': 20, 'quantity': 5, 'level': 2, 'share': 19}
+    {'data_set': 20, 'quantity': 6, 'level': 2, 'share': 19}
     """
     for name, value in (("n", n), ("n_chains", n_chains), ("n_draws", n_draws)):
         require_count("certify", name, value)
@@ -375,6 +408,9 @@ def results_of(columns: dict[str, np.ndarray], quantities: tuple[str, ...]) -> x
     results["held"] = inside.where(fitted)
     if "quick_mean" in results:
         results["quick_error"] = (results["quick_mean"] - results["mean"]) / results["sd"]
+    if "quick_evidence" in results:
+        error = np.hypot(results["evidence_error"], results["quick_evidence_error"])
+        results["evidence_z"] = (results["quick_evidence"] - results["log_evidence"]) / error
     judged, of_quantity = results.where(fitted, drop=True), ("quantity",)
     results["coverage"] = judged["held"].mean("data_set")
     uniform = judged["uniform"].values.T
@@ -497,7 +533,7 @@ def _of_quick(results: xr.Dataset) -> Iterator[str]:
     """How far quick answers were from the draws: of the predictor, and of hyperparameters."""
     names = results["quantity"].values
     error = np.abs(results["quick_error"].values)
-    is_predictor = np.array([str(name).startswith("predictor") for name in names])
+    is_predictor = np.array([PREDICTOR in str(name) for name in names])
     is_parameter = ~is_predictor & (names != LOG_LIKELIHOOD)
     for of, chosen in (("the predictor", is_predictor), ("the hyperparameters", is_parameter)):
         sizes = error[:, chosen]
@@ -512,6 +548,17 @@ def _of_quick(results: xr.Dataset) -> Iterator[str]:
         if np.isfinite(ratio).any():
             text += f"; their intervals were {np.nanmedian(ratio):.2g} times as wide"
         yield f"{text}."
+    if (
+        "evidence_z" not in results
+        or not (known := np.isfinite(results["evidence_z"].values)).any()
+    ):
+        return
+    z = results["evidence_z"].values[known]
+    nats = np.abs((results["quick_evidence"] - results["log_evidence"]).values[known])
+    yield (
+        f"Quick log evidences of {len(z)} data sets were off by {np.median(nats):.2g} nats in the median, "
+        f"{nats.max():.2g} at most; in standard errors of the difference by {np.abs(z).max():.2g} at most."
+    )
 
 
 def _of_warnings(results: xr.Dataset) -> Iterator[str]:

@@ -10,16 +10,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import xarray as xr
 
-from gpmcflow.approximations.approximate import approximate
+from gpmcflow.approximations.approximate import approximate, tell_unreliable
 from gpmcflow.approximations.draws import evenly_spaced
-from gpmcflow.approximations.integrated import integrates
+from gpmcflow.approximations.integrated import (
+    IntegratedApproximation,
+    integrate,
+    integrates,
+)
 from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.certificate.quick_answers import PREDICTOR
 from gpmcflow.errors import GpmcflowError, NumericalError
+from gpmcflow.evidence.model_evidence import model_evidence
 from gpmcflow.execution import ChainGenerators, Execution, array_digest, text_digest
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
@@ -29,10 +35,13 @@ from gpmcflow.samplers.sampling import sample
 from gpmcflow.samplers.variables import LATENT_NAMES
 
 LEVELS = (0.5, 0.95)  # of the intervals
+EVIDENCES = ("log_evidence", "evidence_error", "quick_evidence", "quick_evidence_error")
 N_KEPT = 400  # draws of a fit that are looked at, evenly spaced
 FEWEST_RANKED, MOST_RANKED = 20, 99  # draws that the truth is ranked among
 FITTED, NOT_SIMULATED, NOT_FITTED = 0, 1, 2  # what became of a data set
 LOG_LIKELIHOOD = "log likelihood"  # the last of the quantities
+MOST_EFFECTS = 4  # columns, the first of those with numbers
+N_EVIDENCES = 20  # data sets whose evidence is estimated from the draws, too
 WARNING_LENGTH = 160
 QUIET = Execution(progress=False)
 
@@ -48,12 +57,19 @@ class Draws:
     eta: np.ndarray
     log_likelihood: np.ndarray
 
-    def quantities(self, rows: tuple[int, ...], points: bool) -> np.ndarray:
+    def quantities(self, model: GPModel, points: bool) -> np.ndarray:
         """Values (k, quantity) in the order of `quantity_names`."""
         eta = self.eta.reshape(len(self.eta), -1, self.eta.shape[-1])
+        rows = shown_rows(model)
+        differences = [(high, low) for _, high, low in effects(model)]
         of_functions = [
-            np.column_stack([own.mean(1), own[:, rows]]) for own in np.moveaxis(eta, 1, 0)
-        ]
+            np.column_stack([
+                own.mean(1),
+                own[:, rows],
+                *(own[:, high].mean(1) - own[:, low].mean(1) for high, low in differences),
+            ])
+            for own in np.moveaxis(eta, 1, 0)
+        ]  # fmt: skip
         theta = self.theta[:, :0] if points else self.theta
         return np.hstack([theta, *of_functions, self.log_likelihood[:, None]])
 
@@ -67,19 +83,39 @@ def shown_rows(model: GPModel) -> tuple[int, ...]:
     return tuple(sorted({0, model.n_cases // 2, model.n_cases - 1}))
 
 
+def effects(model: GPModel) -> list[tuple[str, np.ndarray, np.ndarray]]:
+    """Columns of numbers that the covariance sees, with their thirds of rows of high and of low values."""
+    parts = model.parts if isinstance(model, MultiGPModel) else [model]
+    found = []
+    for place in model.inputs.numeric:
+        x = model.X[:, place]
+        if any(part.sees(place) for part in parts) and np.ptp(x) > 0.0:
+            low, high = np.quantile(x, [1.0 / 3.0, 2.0 / 3.0])
+            if low == high:  # most rows have this value: it is high, or low where nothing is lower
+                low = x[x < high].max(initial=-np.inf)
+                low, high = (low, high) if np.isfinite(low) else (high, x[x > high].min())
+            found.append((model.inputs.names[place], x >= high, x <= low))
+    return found[:MOST_EFFECTS]
+
+
 def rows_twice(model: GPModel) -> np.ndarray:
     """Rows of the model's own observations, then those of as many new ones."""
     return np.tile(np.arange(model.n_cases), 2)
 
 
 def quantity_names(model: GPModel, points: bool = False) -> tuple[str, ...]:
-    """Names of what is ranked: free parameters, values of the predictor, the log likelihood.
+    """Names of what is ranked: free parameters, values and effects of the predictor, the log likelihood.
 
-    Parameters that a fit has ``points`` for are left out.
+    An effect is the predictor's mean over the third of the rows that is highest in a column, less that over
+    the third that is lowest. Parameters that a fit has ``points`` for are left out.
     """
     of_function = [
-        f"predictor{what}"
-        for what in (", mean over rows", *(f" of row {row}" for row in shown_rows(model)))
+        f"{PREDICTOR}{what}"
+        for what in (
+            ", mean over rows",
+            *(f" of row {row}" for row in shown_rows(model)),
+            *(f", high less low {column}" for column, *_ in effects(model)),
+        )
     ]
     names = [f"{name}: " for name in model.functions] if isinstance(model, MultiGPModel) else [""]
     parameters = () if points else model.names
@@ -88,6 +124,8 @@ def quantity_names(model: GPModel, points: bool = False) -> tuple[str, ...]:
 
 class Fit(Protocol):
     """Draws from the posterior of a model: what is certified. Frozen, picklable."""
+
+    weighs: ClassVar[bool]  #: whether their log evidence stands beside that of quick answers
 
     def __call__(self, model: GPModel, *, seed: int, key: tuple[str | int, ...]) -> xr.DataTree:
         """Draws as `sample` returns them."""
@@ -99,6 +137,8 @@ class Fit(Protocol):
 @dataclass(frozen=True)
 class Sampled:
     """A fit by `sample`."""
+
+    weighs: ClassVar[bool] = False  # an evidence takes a pilot for each chain of other samplers
 
     sampler: str | Sampler | None
     n_chains: int
@@ -154,13 +194,14 @@ class CertificateProgram:
         return not integrates(own)
 
     def _quantities(self, draws: Draws) -> np.ndarray:
-        return draws.quantities(shown_rows(self.model), self.fit is None and self._points)
+        return draws.quantities(self.model, self.fit is None and self._points)
 
     def digest(self) -> str:
         """SHA-256 of all that decides the numbers, beside the random streams."""
         fit = "approximate" if self.fit is None else self.fit.digest()
         reference = {} if self.reference is None else vars(self.reference)
-        return text_digest(self.model.digest(), fit, str(N_KEPT), array_digest(reference))
+        kept = repr(self.outputs())
+        return text_digest(self.model.digest(), fit, str(N_KEPT), kept, array_digest(reference))
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """What is kept of each data set."""
@@ -172,7 +213,10 @@ class CertificateProgram:
         limits = {name: ((len(LEVELS), q), "<f8") for name in ("low", "high")}
         counts = {name: ((q,), "<i8") for name in ("rank", "n_ranked")}
         about = {"state": ((), "|i1"), "n_warnings": ((), "<i8")}
-        about |= {name: ((), "<f8") for name in ("seconds", "simulated_mean", "simulated_sd")}
+        of_each = ["seconds", "simulated_mean", "simulated_sd"]
+        if self.fit is not None and self.fit.weighs:
+            of_each += EVIDENCES
+        about |= {name: ((), "<f8") for name in of_each}
         return {**numbers, **limits, **counts, **about, "warning": ((), f"<U{WARNING_LENGTH}")}
 
     def start(self, rng: ChainGenerators) -> dict[str, np.ndarray]:
@@ -205,7 +249,7 @@ class CertificateProgram:
         began = time.perf_counter()
         try:
             with heard_warnings() as warnings:
-                values = self._fitted(model, rng, number)
+                values, tree = self._fitted(model, rng, number)
         except NumericalError as error:
             told = {"n_warnings": 1, "warning": shortened(str(error)), "state": NOT_FITTED}
             return row | told | {"seconds": time.perf_counter() - began}
@@ -213,7 +257,7 @@ class CertificateProgram:
         if warnings:
             row |= {"n_warnings": len(warnings), "warning": shortened(warnings[0])}
         row |= compared(values, row["truth"], rng) | {"state": FITTED}
-        return row if self.fit is None else row | self._quick(model, rng)
+        return row if tree is None else row | self._quick(model, tree, rng, number)
 
     def _simulated(self, rng: np.random.Generator) -> tuple[Draws, GPModel]:
         """The truth, and the model of its data."""
@@ -233,25 +277,53 @@ class CertificateProgram:
             of_y = own.likelihood_at(own.full(theta)).log_density(eta[..., twice], own.y)
         return Draws(theta[None], eta[None], np.array([float(of_y)])), own
 
-    def _fitted(self, model: GPModel, rng: np.random.Generator, number: int) -> np.ndarray:
-        """Draws of the quantities (chain, draw, quantity)."""
+    def _fitted(
+        self, model: GPModel, rng: np.random.Generator, number: int
+    ) -> tuple[np.ndarray, xr.DataTree | None]:
+        """Draws of the quantities (chain, draw, quantity), and all that the fit returned."""
         key = (*self.key, "data set", number)
-        draws, n_chains = fitted_draws(model, self.fit, rng, self.seed, key)
+        draws, tree = fitted_draws(model, self.fit, rng, self.seed, key)
         values = self._quantities(draws.at_rows(self.model.n_cases))
-        return values.reshape(n_chains, -1, len(self.names))
+        return values.reshape(n_chains(tree), -1, len(self.names)), tree
 
-    def _quick(self, model: GPModel, rng: np.random.Generator) -> dict[str, np.ndarray]:
-        """Means and sds of the same quantities by a quick answer; nan where it fails."""
+    def _quick(
+        self, model: GPModel, tree: xr.DataTree, rng: np.random.Generator, number: int
+    ) -> dict[str, Any]:
+        """Means and sds of the same quantities by a quick answer, and evidences; nan where it fails."""
+        weighed = self.fit is not None and self.fit.weighs
+        weighed &= number < N_EVIDENCES and not self._points
         try:
             with heard_warnings():
-                draws = approximate_draws(model, rng, antithetic=True)
+                averaged = None if self._points else integrate(model, checked=weighed)
+                draws = approximate_draws(model, rng, averaged=averaged, antithetic=True)
         except NumericalError:
             return {}
         values = self._quantities(draws.at_rows(self.model.n_cases))
         sd = spread(values)
         if self._points:
             sd[: self.model.dim] = np.nan
-        return {"quick_mean": values.mean(0), "quick_sd": sd}
+        row = {"quick_mean": values.mean(0), "quick_sd": sd}
+        if not weighed or averaged is None:
+            return row
+        return row | self._evidences(model, averaged, tree, number)
+
+    def _evidences(
+        self, model: GPModel, averaged: IntegratedApproximation, tree: xr.DataTree, number: int
+    ) -> dict[str, float]:
+        """Log evidence by the quick answer and by the draws, with errors; nothing where an alarm rings."""
+        key = (*self.key, "data set", number, "evidence")
+        try:
+            with heard_warnings():
+                found = model_evidence(
+                    model, draws=tree, predictive=False, seed=self.seed, key=key, execution=QUIET
+                )
+        except GpmcflowError:  # draws of a sampler of the user's own may not do
+            return {}
+        group = found["evidence"].to_dataset().sel(estimator="bridge")
+        if str(group["alarm"].values):
+            return {}
+        own = float(group["log_evidence"]), float(group["standard_error"])
+        return dict(zip(EVIDENCES, (*own, *averaged.checked_evidence), strict=True))
 
 
 def fitted_draws(
@@ -261,12 +333,18 @@ def fitted_draws(
     seed: int,
     key: tuple[str | int, ...],
     n: int = N_KEPT,
-) -> tuple[Draws, int]:
-    """At most n draws of a fit, of the quick answer where it is None, and the number of their chains."""
+) -> tuple[Draws, xr.DataTree | None]:
+    """At most n draws of a fit, and all that it returned; of the quick answer where the fit is None."""
     if fit is None:
-        return approximate_draws(model, rng, n), 1
+        averaged = integrate(model, checked=False) if integrates(model) else None
+        return approximate_draws(model, rng, n, averaged=averaged), None
     tree = fit(model, seed=seed, key=key)
-    return read(tree, model, rng, n), tree["posterior"].sizes["chain"]
+    return read(tree, model, rng, n), tree
+
+
+def n_chains(tree: xr.DataTree | None) -> int:
+    """Chains of what a fit returned; quick answers count as one."""
+    return 1 if tree is None else tree["posterior"].sizes["chain"]
 
 
 def compared(values: np.ndarray, truth: np.ndarray, rng: np.random.Generator) -> dict[str, Any]:
@@ -339,29 +417,36 @@ def read(tree: xr.DataTree, model: GPModel, rng: np.random.Generator, n: int = N
 
 
 def approximate_draws(
-    model: GPModel, rng: np.random.Generator, n: int = N_KEPT, *, antithetic: bool = False
+    model: GPModel,
+    rng: np.random.Generator,
+    n: int = N_KEPT,
+    *,
+    averaged: IntegratedApproximation | None,
+    antithetic: bool = False,
 ) -> Draws:
-    """n draws of the quick answer: of Gaussians at settings of the hyperparameters, or at their best.
+    """n draws of the quick answer: of Gaussians at its settings, without them at the best hyperparameters.
 
     Antithetic ones are pairs about the mean of each Gaussian, so that their mean is exact.
     """
-    if integrates(model):
-        averaged = approximate(model, integrated=True)
-        fits = [(theta, averaged.at(k)) for k, theta in enumerate(averaged.theta)]
-    else:
+    if averaged is None:
         best = approximate(model)
         if isinstance(best.fit, MultiLaplace):
             return _of_functions(best.fit, rng, n)
-        fits = [(best.theta, best.sites)]
+        settings, sites = best.theta[None], best.sites
+    else:
+        tell_unreliable(averaged)
+        settings = averaged.theta
     thetas, etas, logs = [], [], []
-    shares = np.array_split(np.arange(n), len(fits))  # of the draws, a setting each
-    for (theta, sites), share in zip(fits, shares, strict=True):
-        z = rng.standard_normal((len(share), sites.model.dim))
-        if antithetic:
-            z = np.concatenate([z, -z])
-        eta = sites.predictor(z)
+    shares = np.array_split(np.arange(n), len(settings))  # of the draws, a setting each
+    for k, (theta, share) in enumerate(zip(settings, shares, strict=True)):
+        if averaged is None:
+            z = rng.standard_normal((len(share), sites.model.dim))
+            mean, about = sites.predictor_mean, sites.predictor(z) - sites.predictor_mean
+        else:
+            mean, about = averaged.draws_at(k, rng, len(share))
+        eta = mean + (np.concatenate([about, -about]) if antithetic else about)
         likelihood = model.likelihood_at(model.full(theta))
-        thetas.append(np.tile(theta, (len(z), 1)))
+        thetas.append(np.tile(theta, (len(eta), 1)))
         etas.append(eta)
         logs.append(np.asarray(likelihood.log_density(eta, model.y)))
     every = [np.concatenate(parts) for parts in (thetas, etas, logs)]

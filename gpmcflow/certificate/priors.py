@@ -18,7 +18,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import softmax
 
-from gpmcflow.certificate.fits import Draws, Fit, fitted_draws, quantity_names, shown_rows
+from gpmcflow.certificate.fits import Draws, Fit, fitted_draws, n_chains, quantity_names
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import ChainGenerators, text_digest
 from gpmcflow.models.gp_model import GPModel
@@ -57,27 +57,27 @@ class OwnDataProgram:
         """The fit."""
         values = np.full((len(ABOUT), len(quantity_names(self.model))), np.nan)
         try:
-            draws, n_chains = fitted_draws(
+            draws, tree = fitted_draws(
                 self.model, self.fit, rng.generator(0), self.seed, (*self.key, "fit"), N_OWN
             )
         except NumericalError:
             pass
         else:
-            each = draws.quantities(shown_rows(self.model), points=False)
-            found = (each.mean(0), each.std(0), *sensitivities(self.model, draws, n_chains))
+            each = draws.quantities(self.model, points=False)
+            found = (each.mean(0), each.std(0), *sensitivities(self.model, draws, n_chains(tree)))
             values = np.array(found)
         return carry, {name: own[None, None] for name, own in zip(ABOUT, values, strict=True)}
 
 
-def sensitivities(model: GPModel, draws: Draws, n_chains: int) -> tuple[np.ndarray, np.ndarray]:
+def sensitivities(model: GPModel, draws: Draws, chains: int) -> tuple[np.ndarray, np.ndarray]:
     """How far quantities (quantity,) move with the power of the hyperpriors, and of the likelihood."""
     import arviz_stats  # noqa: F401  (here, as it takes long to load: it gives data sets their azstats)
 
     def by_chain(values: np.ndarray) -> xr.DataArray:
-        own = values.reshape(n_chains, -1, *values.shape[1:])
+        own = values.reshape(chains, -1, *values.shape[1:])
         return xr.DataArray(own, dims=("chain", "draw", "quantity")[: own.ndim])
 
-    quantities = by_chain(draws.quantities(shown_rows(model), points=False))
+    quantities = by_chain(draws.quantities(model, points=False))
 
     def moved(log_density: np.ndarray) -> np.ndarray:
         low, high = (by_chain(softmax((power - 1.0) * log_density)) for power in POWERS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ from gpmcflow.covariances.basis_blocks import (
 )
 from gpmcflow.covariances.level_products import add_outer, add_products, add_sums
 from gpmcflow.covariances.sine_series import TILE, SineSeries
+
+MOST_KEPT = 2**17  # numbers of a design that is held in full, a megabyte
 
 
 class ArrowMatrix(NamedTuple):
@@ -134,6 +136,7 @@ class BasisDesign:
         self._tips = self._cheapest_tips()
         tips = np.arange(0) if self._tips is None else self._tips.places
         self._rest = np.setdiff1d(np.arange(self.m), tips)
+        self._kept: dict[bool, list[tuple[slice, np.ndarray]]] = {}
 
     def _cheapest_tips(self) -> _Levels | None:
         """Levels whose blocks save the most of the m^3 that a factor of a full matrix takes."""
@@ -177,7 +180,8 @@ class BasisDesign:
         (L, k), r = tips.shape, len(self._rest)
         of_levels, F = np.zeros((L, k, r + k)), np.zeros((r, r))
         for tile in self.tip_rows() if weights.any() else ():
-            weighted = weights[tile.rows, None] * np.hstack([tile.rest, tile.tips])
+            every = np.hstack([tile.rest, tile.tips]) if L else tile.rest
+            weighted = weights[tile.rows, None] * every
             F += tile.rest.T @ weighted[:, :r]
             if L:
                 add_outer(tile.codes, tile.tips, weighted, of_levels)
@@ -189,8 +193,18 @@ class BasisDesign:
         levels, rest = (None, np.arange(self.m)) if whole else (self._tips, self._rest)
         no_codes, nothing = np.empty(self.n, dtype=int), np.empty((self.n, 0))
         codes, tips = (no_codes, nothing) if levels is None else levels[1:]
-        for rows, functions in self._tiles(rest, levels):
+        for rows, functions in self._tiles_of(rest, levels):
             yield TipRows(rows, codes[rows], tips[rows], functions)
+
+    def scaled_rows(self, s: np.ndarray) -> Iterator[tuple[slice, tuple[np.ndarray, ...]]]:
+        """Phi diag(s), s (m,), by tiles of rows: columns of the row's level (b, k), and the others."""
+        of_level = None
+        if self._tips is not None:  # 0 for another level
+            own = s[self._tips.places]
+            of_level = np.vstack([own, np.zeros_like(own[:1])])
+        for rows, codes, tips, rest in self.tip_rows():
+            own = tips if of_level is None else tips * of_level[codes]
+            yield rows, (own, rest * s[self._rest])
 
     def matrix(self) -> np.ndarray:
         """Phi (n, m) in full."""
@@ -205,6 +219,19 @@ class BasisDesign:
         for block, rows, X in self.unknown:
             variance[rows] += block.prior_variance(full, X)
         return variance
+
+    def _tiles_of(
+        self, places: np.ndarray, without: _Levels | None
+    ) -> Iterable[tuple[slice, np.ndarray]]:
+        """`_tiles`, which a design of few numbers makes once: EP asks for them twice a sweep."""
+        if self.n * len(places) > MOST_KEPT:
+            return self._tiles(places, without)
+        kept = self._kept.get(without is None)
+        if kept is None:
+            kept = self._kept[without is None] = list(self._tiles(places, without))
+            for _, functions in kept:
+                functions.flags.writeable = False
+        return kept
 
     def _tiles(
         self, places: np.ndarray, without: _Levels | None

@@ -18,6 +18,7 @@ from gpmcflow.covariances.dense_factor import DenseCovariance, DenseFactor
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
 from gpmcflow.covariances.finite import FewFunctions, few_functions, is_finite
 from gpmcflow.covariances.inputs import Inputs
+from gpmcflow.covariances.known_levels import KnownLevels
 from gpmcflow.covariances.kronecker import KroneckerBuffers, KroneckerFactor
 from gpmcflow.covariances.leaves import Constant
 from gpmcflow.covariances.tape import CovarianceBuffers, OwnJitter, Tape
@@ -62,6 +63,13 @@ class LatentPrior(ModelCoordinates):
         """The structure and, where "auto" weighed a basis, why it is that."""
         why = f" ({self.structure_reason})" if self.structure_reason else ""
         return f"{self.structure_name}{why}"
+
+    def sees(self, column: int) -> bool:
+        """Whether the covariance changes with a column of X by more than its levels."""
+        each = zip(self.leaves, self._columns, strict=True)
+        return any(
+            column in own for leaf, own in each if not isinstance(leaf, Constant | KnownLevels)
+        )
 
     @property
     def chose_basis(self) -> bool:

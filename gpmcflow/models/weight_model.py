@@ -61,8 +61,11 @@ class WeightModel(LatentGaussianModel):
     @cached_property
     def predictor_variance(self) -> np.ndarray:
         """Prior variance of the linear predictor (n,)."""
-        tau = np.zeros(self.n_cases)
-        return self.variances(self.posterior(tau, tau))
+        design, s = self._model.basis_design, self.scales
+        variance = np.empty(self.n_cases)
+        for rows, own in design.scaled_rows(s):
+            variance[rows] = sum(np.einsum("ij,ij->i", part, part) for part in own)
+        return variance
 
     @property
     def direct(self) -> bool:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,13 +18,14 @@ from matplotlib.axes import Axes
 import gpmcflow
 from gpmcflow.analysis import fitting
 from gpmcflow.analysis.data import Data, data_of_table
-from gpmcflow.analysis.models import build_model
+from gpmcflow.analysis.models import build_model, model_statement
 from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.canvas import drawn
 from gpmcflow.analysis.page.page import rendered
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.certificate.certificate import Certificate, certified, verdict
 from gpmcflow.certificate.fits import QUIET, Fit
+from gpmcflow.certificate.quick_answers import certified_digest
 from gpmcflow.data.target import Target
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import Execution, settings_digest, workers
@@ -51,6 +52,8 @@ CODE = (
 @dataclass(frozen=True)
 class AsAnalysed:
     """The draws of a model, as the analysis makes them."""
+
+    weighs: ClassVar[bool] = True
 
     chains: int
     draws: int
@@ -123,7 +126,9 @@ def certify(
         if pool.client is not None:
             n_cores = sum(pool.client.nthreads().values())
         for name, settings in config["analyses"].items():
-            data, stated = _data(config, name, folder), _stated(settings, models, str(path))
+            (data, checksum), stated = (
+                _data(config, name, folder), _stated(settings, models, str(path)),
+            )  # fmt: skip
             own = [_certified(config, name, model, data, folder) for model in stated]
             yield from _forecast(own, n, n_cores, pool)
             certificates = {one.name: one.certificate(n, _execution(one, pool)) for one in own}
@@ -133,14 +138,15 @@ def certify(
                     f"  {line}" for line in (*certificate.in_words, certificate.cost_in_words)
                 )
             command = _command(path, n, models, quick)
-            written = _write(folder, name, config, data, certificates, command)
+            written = _write(folder, name, config, data, checksum, certificates, command)
             yield from (f"wrote {os.path.relpath(path)}" for path in written)
 
 
-def _data(config: Mapping, name: str, folder: Path) -> Data:
+def _data(config: Mapping, name: str, folder: Path) -> tuple[Data, str]:
+    """All rows, and the checksum of the table."""
     where = f"analyses.{name}.data"
     prepared = prepare(name, config["analyses"][name], folder, config["seed"], where)
-    return data_of_table(prepared).whole()
+    return data_of_table(prepared).whole(), prepared.checksum
 
 
 def _stated(settings: Mapping, models: Sequence[str], where: str) -> list[str]:
@@ -204,12 +210,17 @@ def _write(
     analysis: str,
     config: Mapping,
     data: Data,
+    checksum: str,
     certificates: Mapping[str, Certificate],
     command: str,
 ) -> list[Path]:
     """The table and the page."""
     place, settings = folder / "results" / analysis, config["analyses"][analysis]
-    frames = [_rows(certificate).assign(model=name) for name, certificate in certificates.items()]
+    frames = []
+    for name, certificate in certificates.items():
+        statement = model_statement(settings, name, data.target.kind)
+        own = {"model": name, "certified": certified_digest(checksum, statement)}
+        frames.append(_rows(certificate).assign(**own))
     frame = pd.concat(frames, ignore_index=True)
     frame.insert(0, "model", frame.pop("model"))
     csv = settings["data"].get("csv") or settings["data"].get("table")
@@ -240,9 +251,17 @@ def _write(
 
 
 def _rows(certificate: Certificate) -> pd.DataFrame:
-    """A row for each quantity: its calibration, and what moves it."""
-    table, of_priors = certificate.table(), certificate.prior_table()
-    return table if of_priors is None else table.merge(of_priors, "left", "quantity")
+    """A row for each quantity: its calibration, what moves it, how far off quick answers are."""
+    table, of_priors, quick = (
+        certificate.table(), certificate.prior_table(), certificate.quick_table(),
+    )  # fmt: skip
+    if of_priors is not None:
+        table = table.merge(of_priors, "left", "quantity")
+    if quick is not None:
+        new = quick[~quick["quantity"].isin(table["quantity"])]  # the log evidence
+        table = pd.concat([table, new[["quantity"]]], ignore_index=True)
+        table = table.merge(quick, "left", "quantity")
+    return table
 
 
 # The page of a certificate: how often fits of simulated data held the truth, model by model.
@@ -258,6 +277,11 @@ OF_PRIORS = (
     "is from the prior's, both in standard deviations of the prior. prior, data: how far the quantity moves "
     "with the power of the priors, and of the likelihood (Kallioinen et al. 2024); 0.05 or more counts as "
     "moved."
+)
+
+OF_QUICK = (
+    "Quick answers to the same data beside the draws: the difference of their means in standard deviations "
+    "of the draws; of the log evidence in standard errors of the difference, z, for the first 20 data sets."
 )
 
 
@@ -314,6 +338,9 @@ def _models(certificates: Mapping[str, Certificate]) -> Iterator[html.Section]:
                 for k, quantity in enumerate(results["quantity"].values)
             ]
             body.append(html.figure(panels, CAPTION))
+        quick = certificate.quick_table()
+        if quick is not None and len(quick):
+            body += [_of_quick(quick), html.quiet(OF_QUICK)]
         of_priors = certificate.prior_table()
         if of_priors is not None:
             words_of = html.paragraph(*certificate.priors_in_words)
@@ -343,6 +370,16 @@ def _of_priors(frame: pd.DataFrame) -> Markup:
     numbers = ["sd_of_prior", "shift", "prior_sensitivity", "likelihood_sensitivity"]
     rows = [
         [row["quantity"], *(words.number(row[name], 2) for name in numbers), row["moved_by"]]
+        for _, row in frame.iterrows()
+    ]
+    return html.table(heads, rows)
+
+
+def _of_quick(frame: pd.DataFrame) -> Markup:
+    heads = html.heads("quantity", "mean #", "median size #", "largest #", "data sets #")
+    names = ["quick_bias", "quick_median", "quick_worst"]
+    rows = [
+        [row["quantity"], *(words.number(row[n], 2) for n in names), str(row["quick_data_sets"])]
         for _, row in frame.iterrows()
     ]
     return html.table(heads, rows)

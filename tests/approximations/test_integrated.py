@@ -235,3 +235,18 @@ def test_a_setting_at_which_sites_overflow_is_one_at_which_no_fit_converges():
         warnings.simplefilter("error")
         fit = gp.approximate(model, integrated=True)
     assert 0.5 < np.median(fit.parameters["scale"]) < 1.0
+
+
+@pytest.mark.parametrize("likelihood", [gp.Gaussian(0.4), gp.Poisson()])
+def test_draws_at_a_setting_have_its_mean_and_covariance(likelihood):
+    x = np.linspace(0.0, 1.0, 4)
+    model = gp.GPModel(x, np.array([1.0, 0.0, 2.0, 1.0]), gp.SquaredExponential(0.4), likelihood)
+    found = integrate(model)
+    mean, about = found.draws_at(0, np.random.default_rng(0), 20000)
+    sites = found.at(0)
+    covariance = sites.predictor_factor @ sites.predictor_factor.T
+    assert np.allclose(mean, sites.predictor_mean, atol=1e-8)
+    assert np.allclose(np.cov(about.T), covariance, atol=0.05 * covariance.max())
+    unchecked = integrate(model, checked=False)
+    assert np.array_equal(unchecked.theta, found.theta)
+    assert unchecked.ep_error == 0.0

@@ -10,11 +10,19 @@ import pytest
 import xarray as xr
 
 import gpmcflow as gp
-from gpmcflow.certificate.certificate import Certificate, results_of
-from gpmcflow.certificate.fits import CertificateProgram, compared, heard_warnings, read
+from gpmcflow.certificate.certificate import Certificate, certified, results_of
+from gpmcflow.certificate.fits import (
+    CertificateProgram,
+    Draws,
+    compared,
+    heard_warnings,
+    quantity_names,
+    read,
+)
 from gpmcflow.certificate.priors import sensitivities
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Execution
+from gpmcflow.pipeline.certify import AsAnalysed
 
 from .models import MUTANTS, RIGHT, SIZES, counts
 
@@ -29,7 +37,7 @@ def untimed(certificate) -> xr.Dataset:
 def test_a_right_sampler_passes():
     certificate = gp.certify(counts(), n=60, sampler=RIGHT, seed=1, **SIZES)
     assert certificate.passed, certificate
-    assert "All 6 quantities pass" in str(certificate)
+    assert "All 7 quantities pass" in str(certificate)
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
@@ -38,6 +46,32 @@ def test_a_sampler_with_a_mistake_fails(mutant):
     assert not certificate.passed, certificate
     assert "The fits are wrong: " in str(certificate)
     assert not certificate.results["passed"].sel(quantity="signal_sd")
+
+
+def test_an_effect_is_the_difference_between_rows_high_and_low_in_a_column():
+    X = np.column_stack([np.arange(9.0), np.repeat([0.0, 1.0], [2, 7]), np.ones(9)])
+    covariance = gp.Matern32(0.5, 1.0, columns=[0, 1])
+    model = gp.GPModel(X, np.ones(9), covariance, gp.Poisson())
+    assert quantity_names(model)[-3:-1] == (
+        "predictor, high less low x1",
+        "predictor, high less low x2",
+    )
+    eta = np.square(np.arange(9.0))[None]
+    values = Draws(np.empty((1, 0)), eta, np.zeros(1)).quantities(model, points=False)
+    assert values[0, -3:-1].tolist() == [149.0 / 3.0 - 5.0 / 3.0, eta[0, 2:].mean() - 0.5]
+
+
+def test_quick_evidence_stands_beside_that_of_the_draws():
+    """Gaussian noise and a free scale: both average over it."""
+    x = np.linspace(0.0, 1.0, 5)
+    model = gp.GPModel(x, np.zeros(5), gp.Matern32(0.5), gp.Gaussian(0.3))
+    fit = AsAnalysed(chains=2, draws=200, warmup=0)
+    certificate = certified(model, fit, 2, seed=0, key=(), execution=None)
+    results = certificate.results
+    assert np.abs(results["evidence_z"]).max() < 5.0
+    assert np.abs(results["quick_evidence"] - results["log_evidence"]).max() < 0.5
+    assert certificate.quick_table()["quantity"].iloc[-1] == "log evidence"
+    assert any("Quick log evidences of 2 data sets" in text for text in certificate.notes)
 
 
 def test_more_data_sets_leave_the_first_as_they_are(tmp_path):
@@ -221,7 +255,7 @@ def test_sensitivities_are_those_of_arviz():
     [
         (poisson(2, 1.0, 1e-3), "prior", "These data say little about length_scale."),
         (poisson(12, 0.3), "prior and data", "Given your own data the priors matter for"),
-        (poisson(25, 9.0), "data", "Given your own data the priors hardly matter: none of 5"),
+        (poisson(25, 9.0), "data", "Given your own data the priors hardly matter: none of 6"),
     ],
 )
 def test_a_prior_matters_where_it_is_alone_or_against_the_data(model, moved, words, quick):
@@ -352,6 +386,7 @@ def test_each_function_is_ranked(approximate):
     certificate = gp.certify(model, 3, n_chains=1, n_draws=40, approximate=approximate)
     names = list(certificate.results["quantity"].values)
     rows = ["predictor, mean over rows", *(f"predictor of row {k}" for k in (0, 3, 5))]
+    rows.append("predictor, high less low x1")
     parameters = [] if approximate else ["mean.signal_sd"]
     assert names == [
         *parameters,

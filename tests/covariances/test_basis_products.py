@@ -172,3 +172,19 @@ def test_a_gram_of_curves_by_level_is_that_of_the_matrix(sizes):
     gram = model.basis_design.gram(w)
     assert gram.D.shape[:2] == ((40, 1) if levels > 3 * m else (3, m))  # those that save most
     np.testing.assert_allclose(gram.dense(), (Phi.T * w) @ Phi, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["curve of each level", "intercepts and slopes"])
+def test_a_design_that_is_held_in_full_gives_the_same_bytes(name, monkeypatch):
+    """So do prior variances by its scaled rows, beside those of a posterior without data."""
+    model = model_of({**SMOOTH, **EXACT}[name], BasisFunctions())
+    weights, at = np.linspace(0.1, 2.0, N), model.at(model.prior_median())
+    tau = np.zeros(N)
+    expected = at.variances(at.posterior(tau, tau))
+    held = model.basis_design.gram(weights)
+    assert model.basis_design._kept
+    assert np.array_equal(at.predictor_variance, expected)
+    monkeypatch.setattr("gpmcflow.covariances.basis_design.MOST_KEPT", -1)
+    made = model_of({**SMOOTH, **EXACT}[name], BasisFunctions()).basis_design
+    assert all(np.array_equal(a, b) for a, b in zip(held, made.gram(weights), strict=True))
+    assert not made._kept

@@ -149,7 +149,7 @@ def _all_passed(n: int) -> str:
 def _quick_difference(analysis: Analysis) -> str:
     difference = analysis.shown.get("quick_difference", math.nan)
     if analysis.info.get("quick") or not math.isfinite(difference):
-        return ""
+        return analysis.info.get("certified", "") if analysis.info.get("quick") else ""
     if analysis.own.classified:
         size = f"{words.number(100 * difference, 2)} points of probability"
     else:
