@@ -383,7 +383,7 @@ def final_cost(context: Context, job: PlannedJob) -> Cost:
 
 
 def _told_seconds(context: Context, job: PlannedJob, answers: bool = True) -> float:
-    """Of simulated responses of the rows that are predicted; of answers, also of what is told of columns."""
+    """To simulate responses of the predicted rows; for answers, also for the effect of each column."""
     places = _places(context, job)
     of_rows = RESPONSE_SECONDS * sum(len(X) for X in places.tables.values())
     return of_rows + answers * COLUMN_SECONDS * len(places.swept)

@@ -26,7 +26,7 @@ from gpmcflow.certificate.fits import (
     rows_twice,
 )
 from gpmcflow.certificate.priors import ABOUT, OwnDataProgram, moved_by
-from gpmcflow.certificate.quick_answers import PREDICTOR
+from gpmcflow.certificate.quick_answers import is_of_predictor
 from gpmcflow.errors import InputError
 from gpmcflow.execution import Execution, chain_generators, pin_blas, run
 from gpmcflow.likelihoods.binary import BinaryLikelihood
@@ -533,7 +533,7 @@ def _of_quick(results: xr.Dataset) -> Iterator[str]:
     """How far quick answers were from the draws: of the predictor, and of hyperparameters."""
     names = results["quantity"].values
     error = np.abs(results["quick_error"].values)
-    is_predictor = np.array([PREDICTOR in str(name) for name in names])
+    is_predictor = np.array([is_of_predictor(str(name)) for name in names])
     is_parameter = ~is_predictor & (names != LOG_LIKELIHOOD)
     for of, chosen in (("the predictor", is_predictor), ("the hyperparameters", is_parameter)):
         sizes = error[:, chosen]
@@ -548,10 +548,10 @@ def _of_quick(results: xr.Dataset) -> Iterator[str]:
         if np.isfinite(ratio).any():
             text += f"; their intervals were {np.nanmedian(ratio):.2g} times as wide"
         yield f"{text}."
-    if (
-        "evidence_z" not in results
-        or not (known := np.isfinite(results["evidence_z"].values)).any()
-    ):
+    if "evidence_z" not in results:
+        return
+    known = np.isfinite(results["evidence_z"].values)
+    if not known.any():
         return
     z = results["evidence_z"].values[known]
     nats = np.abs((results["quick_evidence"] - results["log_evidence"]).values[known])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,12 @@ from gpmcflow.execution import text_digest
 from gpmcflow.storage import read_csv
 
 PREDICTOR = "predictor"  # the first word of quantities of it, behind the name of its function
+OF_PREDICTOR = re.compile(rf"(?:[^:]*: )?{PREDICTOR}(?:, | of row )")
+
+
+def is_of_predictor(quantity: str) -> bool:
+    """Whether a quantity of a certificate is a value of the predictor, or an effect on it."""
+    return OF_PREDICTOR.match(quantity) is not None
 
 
 def certified_digest(checksum: str, statement: Mapping[str, Any]) -> str:
@@ -28,7 +35,7 @@ def quick_answers_in_words(path: Path, checksum: str, statement: Mapping[str, An
     table = read_csv(path)
     if not {"quick_worst", "certified"} <= set(table):  # of quick answers, or by an older version
         return ""
-    of_predictor = table["quantity"].astype(str).str.contains(PREDICTOR)
+    of_predictor = table["quantity"].astype(str).map(is_of_predictor)
     same = table["certified"] == certified_digest(checksum, statement)
     rows = table[of_predictor & same & table["quick_worst"].notna()]
     if rows.empty:

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from gpmcflow.certificate.quick_answers import certified_digest, quick_answers_in_words
+from gpmcflow.certificate.quick_answers import (
+    certified_digest,
+    is_of_predictor,
+    quick_answers_in_words,
+)
 from gpmcflow.storage import write_csv
 
 STATEMENT = {"covariance": "matern32(rain)", "likelihood": "gaussian"}
@@ -21,6 +25,20 @@ def table(tmp_path):
     })  # fmt: skip
     write_csv(frame, tmp_path / "certificate.csv")
     return tmp_path / "certificate.csv"
+
+
+@pytest.mark.parametrize(
+    ("quantity", "told"),
+    [
+        ("predictor, mean over rows", True),
+        ("contrast[1]: predictor of row 9", True),
+        ("predictor, high less low a: b", True),
+        ("length_scale[predictor]", False),  # of a column of that name
+        ("log likelihood", False),
+    ],
+)
+def test_quantities_of_the_predictor_are_known_by_their_names(quantity, told):
+    assert is_of_predictor(quantity) is told
 
 
 def test_the_predictor_is_told(table):
