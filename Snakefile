@@ -6,12 +6,15 @@ from snakemake.exceptions import WorkflowError
 
 from gpmcflow.errors import GpmcflowError
 from gpmcflow.pipeline.config import check_config
+from gpmcflow.pipeline.parent import end_without_parent
 from gpmcflow.pipeline.plan import Plan
 from gpmcflow.analysis.study import is_single
 from gpmcflow.jobs.job_errors import name_this_run
 
 # No job imports modules from the folder of the data, where a random.py may lie.
 os.environ.update(PYTHONSAFEPATH="1")
+
+end_without_parent(workflow.is_main_process)
 
 # Without this, Snakemake would merge the default problems and methods into a config given by name.
 if not workflow.overwrite_configfiles:

@@ -154,8 +154,9 @@ class Runs:
             folder = base / f"version_{number}"
             ignore = shutil.ignore_patterns("__pycache__")
             shutil.copytree(source, folder / "gpmcflow", ignore=ignore)
-            for name in ("Snakefile", "workflow", "config"):
-                (folder / name).symlink_to(workflow_home() / name)
+            shutil.copy(workflow_home() / "Snakefile", folder)
+            for name in ("workflow", "config"):
+                shutil.copytree(workflow_home() / name, folder / name)
             if number:
                 path = folder / "gpmcflow" / "__init__.py"
                 path.write_text(path.read_text().replace(gpmcflow.__version__, "99.0.0"))

@@ -75,7 +75,7 @@ class NumberCode:
         return date_text(value + self.origin, times=self.has_times)
 
     def encode(
-        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]
+        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[str]
     ) -> tuple[list[np.ndarray], list[str]]:
         """Return the inputs, and one line if a cell cannot be read; add to the notes of cases.
 
@@ -97,9 +97,9 @@ class NumberCode:
             }
         for side, outside in sides.items():
             for i in np.flatnonzero(outside):
-                notes[i].append(f"{self.column} {cells[i]} is {side} {seen}")
+                _note(notes, i, f"{self.column} {cells[i]} is {side} {seen}")
         for i in np.flatnonzero(empty):
-            notes[i].append(f"{self.column} is empty: middle value {self.text(self.median)} taken")
+            _note(notes, i, f"{self.column} is empty: middle value {self.text(self.median)} taken")
         values = np.where(empty, self.median, values)
         inputs = [(values - self.mean) / self.scale]
         return inputs + ([empty.astype(float)] if self.has_missing else []), problems
@@ -130,7 +130,7 @@ class CategoryCode:
         return names + ([f"{self.column} missing"] if self.has_missing else [])
 
     def encode(
-        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]
+        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[str]
     ) -> tuple[list[np.ndarray], list[str]]:
         """Return the inputs, and no problems; add to the notes of cases.
 
@@ -141,10 +141,10 @@ class CategoryCode:
         labels = _labels(cells, self.numeric, decimal)
         unseen = ~empty & ~np.isin(labels.astype(str), np.array(self.levels, dtype=str))
         for i in np.flatnonzero(unseen):
-            notes[i].append(f'{self.column} "{cells[i]}" was not seen: treated as unknown')
+            _note(notes, i, f'{self.column} "{cells[i]}" was not seen: treated as unknown')
         like = "like the cells empty in learning" if self.has_missing else "as unknown"
         for i in np.flatnonzero(empty):
-            notes[i].append(f"{self.column} is empty: treated {like}")
+            _note(notes, i, f"{self.column} is empty: treated {like}")
         inputs = [(labels == level).astype(float) for level in self.shown_levels]
         if len(self.levels) == 2:
             inputs[0][unseen | empty] = self.shares[1]
@@ -187,7 +187,7 @@ class GroupCode:
         return replace(self, levels=levels, n_file=len(self.levels), known=tuple(names))
 
     def encode(
-        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[list[str]]
+        self, table: CsvTable, empty: np.ndarray, decimal: str, notes: list[str]
     ) -> tuple[list[np.ndarray], list[str]]:
         """Return the input, and no problems; add to the notes of cases."""
         labels = _labels(table.columns[self.column], self.numeric, decimal)
@@ -205,7 +205,7 @@ class GroupCode:
                     if name in self.known
                     else "treated as a new one"
                 )
-                notes[i].append(f"{self.column} {cell}: {how}")
+                _note(notes, i, f"{self.column} {cell}: {how}")
         return [codes], []
 
     def _hint(self, name: str, hints: dict[str, str]) -> str:
@@ -217,6 +217,11 @@ class GroupCode:
 
 
 Code = NumberCode | CategoryCode | GroupCode
+
+
+def _note(notes: list[str], i: int, text: str) -> None:
+    """Add to the note of case i: texts, as the garbage collector would look at a list for each case."""
+    notes[i] = f"{notes[i]}; {text}" if notes[i] else text
 
 
 def _labels(cells: Sequence[str], numeric: bool, decimal: str) -> np.ndarray:
@@ -373,7 +378,7 @@ class Encoding:
         A note names cells that are empty, outside of the range of the learning rows, or of a level
         that they do not have. Raises InputErrors for cells that cannot be read.
         """
-        notes: list[list[str]] = [[] for _ in table.rows]
+        notes = [""] * len(table.rows)
         problems: list[str] = []
         inputs: dict[str, np.ndarray] = {}
         for code in self.codes:
@@ -384,7 +389,7 @@ class Encoding:
         if problems:
             raise InputErrors(problems)
         frame = pd.DataFrame(inputs, index=pd.RangeIndex(len(table.rows)), dtype=float)
-        return frame, ["; ".join(parts) for parts in notes]
+        return frame, notes
 
     def beyond(self, X: pd.DataFrame) -> Encoding:
         """Return the encoding whose rows without a name share no number with those of X (m, p)."""

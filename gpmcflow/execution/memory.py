@@ -89,19 +89,24 @@ def _cgroup_folders() -> list[tuple[Path, str, str, str]]:
 
 
 def kills_for_memory() -> int:
-    """Return how many processes the kernel has ended for want of memory, here or in the cgroups above.
+    """Return how many processes the kernel has ended for want of memory, of this cgroup, else of the machine.
 
-    Counted since the machine or a cgroup started: what happened meanwhile is the difference of two calls.
+    Counted since the cgroup or the machine started: what happened meanwhile is the difference of two calls.
+    The machine's count has the processes of others in it.
     """
-    files = [Path("/proc/vmstat")]
-    for folder, *_ in _cgroup_folders():
-        files += [folder / "memory.events", folder / "memory.oom_control"]
-    return sum(_kills_in(path) for path in files)
+    files = [
+        folder / name
+        for folder, *_ in _cgroup_folders()
+        for name in ("memory.events", "memory.oom_control")
+    ]
+    counts = (_kills_in(path) for path in (*files, Path("/proc/vmstat")))
+    return next((count for count in counts if count is not None), 0)
 
 
-def _kills_in(path: Path) -> int:
+def _kills_in(path: Path) -> int | None:
+    """The count in a file; None where there is none."""
     try:
         lines = [line.split() for line in path.read_text().splitlines()]
-        return sum(int(words[1]) for words in lines if words[:1] == ["oom_kill"])
+        return next((int(words[1]) for words in lines if words[:1] == ["oom_kill"]), None)
     except (OSError, ValueError, IndexError):
-        return 0
+        return None

@@ -21,6 +21,7 @@ from gpmcflow.jobs.installation import workflow_home
 from gpmcflow.jobs.study import PlannedJob
 from gpmcflow.pipeline import in_process
 from gpmcflow.pipeline.config import check_config, config_problems, load_config
+from gpmcflow.pipeline.parent import FRONT_END
 from gpmcflow.pipeline.plan import count_runs, optional_outputs_of, outputs_of, planned_jobs
 from gpmcflow.pipeline.verify import verify
 from gpmcflow.storage.cache_folder import user_caches
@@ -262,7 +263,7 @@ def _environment() -> dict[str, str]:
     """
     folder = user_caches()
     caches = {} if folder is None else {"XDG_CACHE_HOME": str(folder)}
-    return dict(os.environ) | {"PYTHONSAFEPATH": "1"} | caches
+    return dict(os.environ) | {"PYTHONSAFEPATH": "1", FRONT_END: str(os.getpid())} | caches
 
 
 def _end_orphans(process: subprocess.Popen) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 import yaml
 
@@ -243,6 +244,26 @@ def test_after_a_kill_the_same_command_goes_on(project):
     assert first.returncode == 137
     assert err.splitlines()[-1].startswith("gpmcflow run: not finished")
     assert gpmcflow(project, "run", "own/mine.yaml").returncode == 0
+
+
+def test_a_snakemake_that_lost_its_front_end_ends_with_its_jobs(project):
+    """Also while a job is long at work and says nothing, so that nobody misses the front end."""
+    (project / "own" / "mine.csv").write_text(ROWS)
+    own = [*COMMAND, "run", "own/mine.yaml", "--cores", "1"]
+    here = {"cwd": project, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "text": True}
+    first = subprocess.Popen(own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **here)
+    assert first.stdout.readline().startswith("1/")
+    (snakemake,) = psutil.Process(first.pid).children()
+    while not (jobs := snakemake.children(recursive=True)):
+        time.sleep(0.01)
+    for job in jobs:
+        job.suspend()
+    first.kill()
+    first.communicate(timeout=60)
+    assert not psutil.wait_procs([snakemake], timeout=20)[1]
+    for job in jobs:
+        job.resume()
+    assert not psutil.wait_procs(jobs, timeout=20)[1]
 
 
 def test_a_snakemake_without_it_is_not_disturbed(project, capsys, monkeypatch):
