@@ -5,6 +5,7 @@ python -m pytest -m slurm -n 0 -s tests/cluster        # half an hour; -s shows 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -36,7 +37,7 @@ PROFILE = ROOT / "workflow" / "profiles" / "slurm"
 FASTER = ["--slurm-init-seconds-before-status-checks", "2", "--latency-wait", "20"]
 CHAINS = ["--until", "split_hmc_chains"]
 TOO_LITTLE = [*CHAINS, "--set-resources", "split_hmc_chains:mem_mb=150 if attempt < 2 else 1500"]
-PATIENCE = 600  # seconds of one workflow
+PATIENCE = 600  # seconds in which a workflow writes nothing
 SHORT, LONG = 2000, 16000  # draws; SLURM looks for walltimes that are over twice a minute
 
 
@@ -79,9 +80,26 @@ class Workflow:
         return self.processes[-1]
 
     def finish(self, process: subprocess.Popen) -> None:
-        """Wait for success."""
-        code = process.wait(timeout=PATIENCE)
+        """Wait for success, as long as it writes files: a busy machine may be slow."""
+        while (code := self._code(process)) is None:
+            if time.time() - self._last_written() > PATIENCE:
+                os.killpg(process.pid, signal.SIGKILL)
+                code = process.wait()
         assert code == 0, (self.folder / "output").read_text()[-3000:]
+
+    def _last_written(self) -> float:
+        times = [(self.folder / "output").stat().st_mtime]
+        for folder, _, names in os.walk(self.folder):
+            for name in names:
+                with contextlib.suppress(FileNotFoundError):  # gone meanwhile
+                    times.append(os.stat(os.path.join(folder, name)).st_mtime)
+        return max(times)
+
+    @staticmethod
+    def _code(process: subprocess.Popen) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return process.wait(timeout=30)
+        return None
 
     def job_at_work(self, method: str = "hmc") -> str:
         """Id of the SLURM job of a method, once it has written some of its segments."""
