@@ -53,7 +53,7 @@ PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 MpiDefault=none
 JobRequeue=1
-ReturnToService=2
+ReturnToService=1
 KillWait=10
 DefMemPerCPU=500
 {settings}

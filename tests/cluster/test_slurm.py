@@ -17,6 +17,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 import yaml
 
@@ -117,6 +118,17 @@ class Workflow:
         slurm.wait_until(at_work, 240, f"{method} is not at work; see {self.folder / 'output'}")
         return job
 
+    def processes_of(self, job: str) -> list[psutil.Process]:
+        """What runs of a job of SLURM, its daemon's processes included."""
+        found = []
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                words = " ".join(process.cmdline())
+                inside = process.environ().get("SLURM_JOB_ID") == job and str(self.folder) in words
+                if inside or words.startswith(f"slurmstepd: [{job}."):
+                    found.append(process)
+        return found
+
     def ask(self, *command: str) -> str:
         """Output of a command of SLURM."""
         return slurm.ask(self.environment, *command)
@@ -200,12 +212,14 @@ def preempt(workflow: Workflow, process: subprocess.Popen) -> None:
 
 
 def lose_node(workflow: Workflow, process: subprocess.Popen) -> None:
-    """Loss of the node (`scontrol update nodename=... state=down`) for ten seconds."""
+    """Loss of the node (`scontrol update nodename=... state=down`) until nothing is left of its job."""
     job = workflow.job_at_work()
     node = f"nodename={workflow.ask('sinfo', '-h', '-o', '%n').strip()}"
     workflow.ask("scontrol", "update", node, "state=down", "reason=test")
     workflow.wait_for(job, "PENDING")
-    time.sleep(10)
+    slurm.wait_until(
+        lambda: not workflow.processes_of(job), 60, f"processes of the lost job {job} stay behind"
+    )
     workflow.ask("scontrol", "update", node, "state=resume")
     workflow.finish(process)
     assert "Restarts=1" in workflow.ask("scontrol", "show", "job", job)
