@@ -533,7 +533,7 @@ def test_portable_config_has_what_changes_the_numbers_and_nothing_else():
 def test_what_the_snakefile_imports_is_light():
     code = (
         "import sys, gpmcflow.pipeline.config, gpmcflow.errors, gpmcflow.execution.code;"
-        "import gpmcflow.pipeline.plan;"
+        "import gpmcflow.pipeline.plan, gpmcflow.pipeline.parent;"
         "print([m for m in ('numpy', 'scipy', 'xarray', 'dask', 'numba') if m in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -544,7 +544,7 @@ def test_the_snakefile_imports_nothing_else():
     allowed = {
         "os", "snakemake.exceptions", "gpmcflow.errors",
         "gpmcflow.pipeline.config", "gpmcflow.pipeline.plan", "gpmcflow.analysis.study",
-        "gpmcflow.jobs.job_errors",
+        "gpmcflow.jobs.job_errors", "gpmcflow.pipeline.parent",
     }  # fmt: skip
     files = [ROOT / "Snakefile", *(ROOT / "workflow" / "rules").rglob("*.smk")]
     lines = [line.split() for file in files for line in file.read_text().splitlines()]
