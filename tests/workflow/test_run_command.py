@@ -228,13 +228,19 @@ def test_signal_ends_snakemake_and_the_same_command_goes_on(tmp_path, number):
     assert len((rest.stdout + rest.stderr).splitlines()) > 0
 
 
-def test_after_a_kill_the_same_command_goes_on(project):
-    """Snakemake's own lock would outlive it; its jobs are stopped, and no second run begins beside it."""
+def started(project: Path) -> subprocess.Popen:
+    """A run whose first job is done."""
     (project / "own" / "mine.csv").write_text(ROWS)
     own = [*COMMAND, "run", "own/mine.yaml", "--cores", "1"]
     here = {"cwd": project, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "text": True}
     first = subprocess.Popen(own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **here)
     assert first.stdout.readline().startswith("1/")
+    return first
+
+
+def test_after_a_kill_the_same_command_goes_on(project):
+    """Snakemake's own lock would outlive it; its jobs are stopped, and no second run begins beside it."""
+    first = started(project)
     second = gpmcflow(project, "run", "own/mine.yaml")
     assert second.returncode == 1
     assert f"another run is at work on it (process {first.pid}" in second.stderr
@@ -248,11 +254,7 @@ def test_after_a_kill_the_same_command_goes_on(project):
 
 def test_a_snakemake_that_lost_its_front_end_ends_with_its_jobs(project):
     """Also while a job is long at work and says nothing, so that nobody misses the front end."""
-    (project / "own" / "mine.csv").write_text(ROWS)
-    own = [*COMMAND, "run", "own/mine.yaml", "--cores", "1"]
-    here = {"cwd": project, "env": {**os.environ, "PYTHONPATH": str(ROOT)}, "text": True}
-    first = subprocess.Popen(own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **here)
-    assert first.stdout.readline().startswith("1/")
+    first = started(project)
     (snakemake,) = psutil.Process(first.pid).children()
     while not (jobs := snakemake.children(recursive=True)):
         time.sleep(0.01)
