@@ -27,6 +27,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("gpmcflow")
     group.addoption("--all", action="store_true", help="run slow tests, too")
     group.addoption("--write-durations", metavar="CSV", help="write what each slow test takes")
+    group.addoption("--time-limit", metavar="SECONDS", type=float, help="begin no test after them")
 
 
 def pytest_configure(config):
@@ -35,6 +36,8 @@ def pytest_configure(config):
     if path := config.option.write_durations:
         complete = config.option.all and config.args == config.getini("testpaths")
         config.pluginmanager.register(tiers.Durations(path, complete))
+    if (seconds := config.option.time_limit) is not None:
+        config.pluginmanager.register(tiers.TimeLimit(seconds))
     if not hasattr(config, "workerinput"):
         load_passes()
     threadpool_limits(1, "blas")

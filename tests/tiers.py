@@ -74,6 +74,18 @@ def mark_expression(config: pytest.Config) -> str:
     return ALL if asked == PLAIN and (config.option.all or named) else asked
 
 
+class TimeLimit:
+    """Skips, and says so, what has not begun when the seconds of a run are over."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds, self.began = seconds, time.monotonic()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_setup(self, item):
+        if time.monotonic() - self.began > self.seconds:
+            pytest.skip(f"not run: the {self.seconds:.0f} s of --time-limit were over")
+
+
 class Durations:
     """Measures what each test takes on its own: a fixture that several share counts in each of them."""
 
@@ -84,6 +96,7 @@ class Durations:
         ] = {}  # by definition, as folders use one name for other things
         self.set_up_now = 0.0
         self.measured: defaultdict[str, float] = defaultdict(float)
+        self.skipped: set[str] = set()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef, request):
@@ -107,12 +120,15 @@ class Durations:
 
     def pytest_runtest_logreport(self, report):
         self.measured[report.nodeid] += report.duration
+        if report.skipped:
+            self.skipped.add(report.nodeid)
         if report.when == "setup":
             self.measured[report.nodeid] += dict(report.user_properties).get("shared_setup", 0.0)
 
     def pytest_sessionfinish(self, session):
         if not hasattr(session.config, "workerinput"):
-            write_durations(self.measured, Path(self.path), self.complete)
+            measured = {test: s for test, s in self.measured.items() if test not in self.skipped}
+            write_durations(measured, Path(self.path), self.complete)
 
 
 def main() -> None:
