@@ -65,11 +65,18 @@ def seconds_per_step(step_at: Callable[[float], Step], budget: float, least: int
 
 ENOUGH = 0.05  # seconds a repeated measurement takes
 MOST_CASES = 320  # a fit is timed at so many cases, and from there extrapolated
+# Linux counts the memory of who started a process in its ru_maxrss; VmHWM is of its own program alone.
 _JOB = """
-import resource, time
+import re, resource, sys, time
 import gpmcflow.jobs.job, gpmcflow.storage
 import gpmcflow.replications.rmhmc_ais.runs, gpmcflow.replications.split_hmc.runs
-print(time.process_time(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+try:
+    with open("/proc/self/status") as status:
+        peak = 1024 * int(re.search("VmHWM:[^0-9]*([0-9]+)", status.read())[1])
+except (OSError, TypeError):  # bytes on macOS, kilobytes elsewhere
+    unit = 1 if sys.platform == "darwin" else 1024
+    peak = unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(time.process_time(), peak)
 """
 _SPIN = """
 import time
@@ -90,13 +97,12 @@ def startup() -> tuple[float, int]:
     """
     caches = user_caches()
     kept = None if caches is None else caches / "gpmcflow" / "startup.json"
-    of = [gpmcflow.__version__, sys.version, sys.executable, platform.node()]
+    of = [gpmcflow.__version__, sys.version, sys.executable, platform.node(), _JOB]
     if kept is not None and (found := _kept(kept, of)):
         return found
     done = subprocess.run([*_PYTHON, _JOB], capture_output=True, text=True, check=True)
     seconds, peak = done.stdout.split()
-    # Linux counts kilobytes, macOS bytes
-    measured = float(seconds), int(peak) * (1 if sys.platform == "darwin" else 1024)
+    measured = float(seconds), int(peak)
     if kept is not None:
         with contextlib.suppress(StorageError):
             write_text(json.dumps({"of": of, "measured": measured}), kept)
