@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -272,8 +271,8 @@ class Likelihood(ABC):
         return [name for name in self.parameters if not np.ndim(getattr(self, name))]
 
     def _changed(self, fields: dict[str, Any]) -> Likelihood:
-        changed = copy.copy(self)
-        vars(changed).update(fields)
+        changed = object.__new__(type(self))  # copy.copy takes five times as long, twice a gradient
+        vars(changed).update(vars(self) | fields)
         return changed
 
     # -- densities -------------------------------------------------------------------------------

@@ -12,12 +12,18 @@ import numpy as np
 from scipy.special import expit, gammaln
 
 from gpmcflow.errors import InputError
-from gpmcflow.likelihoods.base import CompiledValue, Likelihood, values_and_slopes
+from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows, values_and_slopes
 from gpmcflow.likelihoods.sites import Sites, thresholded
 from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
 from gpmcflow.numerics.exponentials import exponential
-from gpmcflow.numerics.gamma_ratios import digamma_ratio, log1p_less, log_gamma_ratio
+from gpmcflow.numerics.gamma_ratios import (
+    digamma_gap,
+    digamma_ratio,
+    log1p_less,
+    log_gamma_gap,
+    log_gamma_ratio,
+)
 from gpmcflow.parameters.parameter import Setting
 
 # What likelihoods of counts share: whole numbers, and a log link with an exposure.
@@ -298,8 +304,10 @@ def _negative_binomial_factors(head, eta, out, y, constants, phi):
 
 
 @compiled(fastmath={"contract"})
-def _negative_binomial_values_and_slopes(eta, y, shift, d, constant, value, slope):
-    one = shift.size == 1
+def _negative_binomial_values_and_slopes(eta, y, shift, d, value, slope):
+    one, constant = shift.size == 1, 0.0
+    for i in range(y.size):
+        constant += log_gamma_gap(d, y[i]) - log_factorial(y[i])
     for row in range(eta.shape[0]):
         total = constant
         for i in range(eta.shape[1]):
@@ -310,6 +318,26 @@ def _negative_binomial_values_and_slopes(eta, y, shift, d, constant, value, slop
             total += y[i] * min(z, 0.0) - d * max(z, 0.0) - (y[i] + d) * np.log1p(e)
             slope[row, i] = y[i] * p - d * q
         value[row] = total
+
+
+@compiled(fastmath={"contract"})
+def _negative_binomial_size_slopes(eta, y, shift, d, slope):  # by log d, summed over the cases
+    one, psi = shift.size == 1, 0.0
+    for i in range(y.size):
+        psi += digamma_gap(d, y[i])
+    for row in range(eta.shape[0]):
+        total = psi
+        for i in range(eta.shape[1]):
+            z = eta[row, i] + shift[0 if one else i]
+            t = exponential(-abs(z))
+            inverse = 1.0 / (1.0 + t)
+            p, q = (t * inverse, inverse) if z >= 0.0 else (inverse, t * inverse)
+            e = (y[i] / d) * p - q
+            if abs(e) < 0.01:
+                total += log1p_less(e)
+            else:
+                total += np.log1p(y[i] / d) - max(z, 0.0) - np.log1p(t) - e
+        slope[row] = d * total
 
 
 Kind = TypeVar("Kind", bound=type)
@@ -382,10 +410,21 @@ class NegativeBinomial(CountLikelihood):
         self, eta: np.ndarray, y: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Sum over cases, and slopes y p - d q."""
+        d, shift = self._size_and_shift()
+        return values_and_slopes(_negative_binomial_values_and_slopes, eta, y, shift, d)
+
+    def parameter_gradient(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Sums of `case_slopes`."""
+        if not self.entries():  # the size is a function
+            return super().parameter_gradient(eta, y)
+        flat, (d, shift) = flat_rows(eta), self._size_and_shift()
+        slope = np.empty(len(flat))
+        _negative_binomial_size_slopes(flat, y, shift, d, slope)
+        return slope.reshape(*eta.shape[:-1], 1)
+
+    def _size_and_shift(self) -> tuple[float, np.ndarray]:
         d = self.number("size")
-        shift = np.atleast_1d(np.log(self.exposure) - np.log(d))
-        settings = y, shift, d, float(self._constant(y, d).sum())
-        return values_and_slopes(_negative_binomial_values_and_slopes, eta, *settings)
+        return d, np.atleast_1d(np.log(self.exposure) - np.log(d))
 
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """By log d: d (psi(y + d) - psi(d) + log p) + d q - y p."""

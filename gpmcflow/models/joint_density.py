@@ -103,7 +103,7 @@ class JointDensity:
             return self._nowhere()
         complete = value + structure.log_prior()
         slope_z, by_full = structure.pull_back(slope)
-        model.add_likelihood_slopes(by_full, full, predictor)
+        model.add_likelihood_slopes(by_full, likelihood, predictor)
         slope_x = by_full[model.free] * slopes
         return Evaluation(rest, slope_x, slope_z, theta, structure.latents.copy(), value, complete)
 

@@ -174,9 +174,9 @@ class ModelCoordinates:
         slopes[self._mean_place] += by_mean
 
     def add_likelihood_slopes(
-        self, slopes: np.ndarray, full: np.ndarray, predictor: np.ndarray
+        self, slopes: np.ndarray, likelihood: Likelihood, predictor: np.ndarray
     ) -> None:
-        """Add the slopes by the likelihood's parameters at a predictor to ``slopes``."""
+        """Add the slopes by the parameters of `likelihood_at` at a predictor to ``slopes``."""
         if not self._likelihood_is_fixed:
-            by_likelihood = self.likelihood_at(full).parameter_gradient(predictor, self.y)
+            by_likelihood = likelihood.parameter_gradient(predictor, self.y)
             np.add.at(slopes, self._likelihood_places, by_likelihood)

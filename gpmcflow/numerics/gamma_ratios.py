@@ -106,7 +106,7 @@ def log_gamma_gap(d, y):
 
 @compiled
 def polygammas(z):
-    """psi(z), psi'(z), psi''(z) of a number z >= 1: recurrence to 12, then asymptotic series."""
+    """psi(z), psi'(z), psi''(z) of a number z > 0: recurrence to 12, then asymptotic series."""
     first = second = third = 0.0
     while z < 12.0:
         r = 1.0 / z
@@ -121,6 +121,16 @@ def polygammas(z):
     series = 1 / 6 - t * (1 / 6 - t * (3 / 10 - t * (5 / 6 - t * (691 / 210))))
     third -= t + r * t + t * t * (0.5 - t * series)
     return first, second, third
+
+
+@compiled
+def digamma_gap(d, y):
+    """`digamma_ratio` of numbers, for compiled loops."""
+    if d <= LARGE:
+        return polygammas(d + y)[0] - polygammas(d)[0] - math.log1p(y / d)
+    a, b = 1.0 / d, 1.0 / (d + y)
+    both = a + b
+    return y * a * b * (0.5 + both / 12.0 - both * (a * a + b * b) / 120.0)
 
 
 @compiled
@@ -144,16 +154,15 @@ def polygamma_gap(d, y):
     return first, second, third
 
 
-def log1p_less(x: np.ndarray) -> np.ndarray:
+@compiled_elementwise
+def log1p_less(x):
     """log(1 + x) - x for x > -1, elementwise: about -x^2 / 2."""
-    x = np.asarray(x, np.float64)
-    near = np.abs(x) < 0.01
-    small = np.where(near, x, 0.0)
-    series = np.zeros_like(small)
+    if abs(x) >= 0.01:
+        return -math.inf if x == -1.0 else math.log1p(x) - x
+    series = 0.0
     for k in range(9, 1, -1):
-        series = small * series + (-1.0) ** (k + 1) / k
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(near, small * small * series, np.log1p(x) - x)
+        series = x * series + (1.0 if k % 2 else -1.0) / k
+    return x * x * series
 
 
 def log_gamma_rest(a: np.ndarray | float) -> np.ndarray:
