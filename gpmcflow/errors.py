@@ -55,19 +55,20 @@ class UnavailableError(ResourceError):
 def out_of_memory(error: BaseException) -> ResourceError | None:
     """Return the error to tell where one means that the process was given no more memory; None for others.
 
+    A library may have raised an error of its own in its place, as llvmlite does.
+
     >>> str(out_of_memory(MemoryError("Unable to allocate 8 GiB")))[:63]
     'this process was given no more memory (Unable to allocate 8 GiB'
     >>> out_of_memory(KeyError("a")) is None
     True
     """
     said = str(error) or type(error).__name__
-    marks = ("failed to map segment", "annot allocate memory", "can't start new thread")
-    found = isinstance(error, MemoryError) or (
-        isinstance(error, ImportError | OSError | RuntimeError)
-        and any(mark in said for mark in marks)
-    )
-    if not found:
-        return None
+    if not isinstance(error, MemoryError):
+        if not isinstance(error, ImportError | OSError | RuntimeError):
+            return None
+        marks = ("failed to map segment", "annot allocate memory", "can't start new thread")
+        if not any(mark in said for mark in marks):
+            return out_of_memory(error.__context__) if error.__context__ else None
     return ResourceError(
         f"this process was given no more memory ({said}); raise its limit (ulimit -v), use fewer rows or "
         "columns, or a machine with more memory"

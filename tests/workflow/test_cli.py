@@ -19,6 +19,7 @@ from gpmcflow.data import CATALOGUE
 from gpmcflow.pipeline import new as first_look
 from gpmcflow.storage import standard_attributes, write_results
 from gpmcflow.storage.input_files import load_yaml
+from gpmcflow.storage.machine import machine_error
 
 
 def test_datasets_lists_the_catalogue(capsys):
@@ -152,6 +153,21 @@ def test_too_little_address_space_is_one_line(tmp_path, loaded, megabytes):
         "OpenBLAS error: Memory allocation",
     )
     assert done.stderr.startswith(own if loaded else (own, of_blas))
+
+
+def test_too_little_memory_is_found_behind_the_error_of_a_library():
+    """llvmlite says that its library cannot be found where it could not be mapped into memory."""
+    try:
+        try:
+            raise OSError("libllvmlite.so: failed to map segment from shared object")
+        except OSError:
+            raise OSError("Could not find/load shared object file") from None
+    except OSError as error:
+        told = str(machine_error(error))
+    assert told.startswith("this process was given no more memory (libllvmlite.so: failed to map")
+    unrelated = OSError("Could not find/load shared object file")
+    unrelated.__context__ = KeyError("a")
+    assert machine_error(unrelated) is None
 
 
 def test_a_command_that_takes_long_says_what_it_is_at(tmp_path, capsys, monkeypatch):
