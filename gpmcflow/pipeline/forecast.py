@@ -169,7 +169,7 @@ def _job(
         seconds, memory = startup()
         own = Cost((not context.started) * seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES)
         return JobForecast(job, own, 1, minor=True)
-    cores = job.stage.ask.threads(context.config, job)
+    cores = min(job.stage.ask.threads(context.config, job), context.cores)
     if job.problem in context.config["problems"] and context.dataset(job.problem) is None:
         return JobForecast(job, None, cores)
     context.workers = cores

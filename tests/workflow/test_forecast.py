@@ -6,6 +6,7 @@ import copy
 import io
 import re
 from collections import Counter, namedtuple
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -145,6 +146,19 @@ def test_time_of_chains_is_that_of_all_transitions(tmp_path, config, monkeypatch
     # the job asks for one thread, and its forecast is that of one process whatever the config has
     alone = forecast_module._job(here, stated, split_hmc.chains_cost)
     assert (alone.cores, alone.cost.seconds) == (1, pytest.approx(shared + 4 * 512 * each))
+
+
+@pytest.mark.usefixtures("still")
+def test_a_job_takes_no_more_cores_than_there_are(tmp_path, config):
+    """And deals its work to no more processes."""
+    job = planned_jobs(config)[0]
+    ask = replace(job.stage.ask, threads=lambda *_: 4)
+    wide = replace(job, stage=replace(job.stage, ask=ask))
+    for cores in (1, 3, 8):
+        here = context.Context(config, tmp_path, cores=cores)
+        found = forecast_module._job(here, wide, lambda at, job: at.single(12.0 / at.workers, 0))
+        assert found.cores == here.workers == min(4, cores)
+        assert found.cost.seconds == START + 12.0 / found.cores
 
 
 def bytes_below(folder: Path) -> int:
