@@ -9,16 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gpmcflow.analysis import fitting
 from gpmcflow.analysis.data import Data, data_of_table
 from gpmcflow.analysis.effects import MOST_KEPT, Sweep
-from gpmcflow.analysis.fitting import N_PREDICTED, n_left_out, too_much_annealing
 from gpmcflow.analysis.models import build_model
 from gpmcflow.analysis.reading import prepare
 from gpmcflow.analysis.study import holds_out
 from gpmcflow.analysis.summaries import N_EFFECTS, N_SHIFTS, Places
 from gpmcflow.approximations.conditional import (
     NewDesigns,
-    Predictor,
     basis_predictor,
     latent_predictor,
     regression_predictor,
@@ -44,6 +43,7 @@ from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
+from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.problem import MOST_STARTS
 from gpmcflow.samplers.structure_notes import dense_note
@@ -61,6 +61,7 @@ WARM = 0.25  # of a fit, where it begins at one nearby
 FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
 STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d
 LABEL_STEPS = (8.0, 0.2)  # of labels, whose steps are shorter
+PSEUDO_FITS = 4.0  # warm fits, each with its gradient, of a transition of pseudo-marginal HMC
 LADDER = 8.0  # trajectories of an iteration of a ladder, of 3 to 9 temperatures as measured
 EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition and its pilot's share
 PARETO_SECONDS = 2e-4  # a case of leave-one-out
@@ -152,7 +153,6 @@ def _scaled(unit: Unit, model: GPModel) -> Unit:
 
 def _timed(places: Places, model: GPModel) -> Unit:
     theta = model.prior_median()
-    x = np.zeros(model.dim)
     if model.likelihood.conjugate and not model.basis:
         density = RegressionDensity(model)
         rng = np.random.default_rng()
@@ -160,20 +160,21 @@ def _timed(places: Places, model: GPModel) -> Unit:
         gradient = fit = repeated(lambda: density.value_and_gradient(theta))
     else:
         joint = density_of(model, plain_sites(model))
-        z = np.zeros(joint.n_z)
+        x, z = np.zeros(model.dim), np.zeros(joint.n_z)
         draw = gradient = repeated(lambda: joint.evaluate(x, z))
         value = repeated(lambda: joint.value(x, z))
         fit = repeated(_one_fit(model, theta))
+    left_out = fit
     if isinstance(model, MultiGPModel):
-        left_out = fit
         make: Callable = lambda: multi_predictor(model, theta, np.zeros((1, model.n_latents)), {})  # noqa: E731
     elif model.basis:
         designs, weights = NewDesigns(model), np.zeros((1, model.n_latents))
         make = lambda: basis_predictor(designs, model.full(theta), weights)  # noqa: E731
         left_out = timed(lambda: at_theta(model, theta))[0]
+    elif model.likelihood.conjugate:
+        make = lambda: regression_predictor(model, theta)  # noqa: E731
     else:
-        left_out = fit
-        make = lambda: _dense_predictor(model, theta)  # noqa: E731
+        make = lambda: latent_predictor(model, theta, np.zeros((1, model.n_cases)))  # noqa: E731
     coded = [model.new_inputs(X, "new") for X in places.tables.values()]
     timed_sweeps = _few_of(places.swept)
     making, swept = timed(lambda: [model.new_inputs(own.inputs, "new") for own in timed_sweeps])
@@ -206,12 +207,6 @@ def _size(swept: Sequence[Sweep]) -> int:
 def _few_of(swept: Sequence[Sweep]) -> list[Sweep]:
     """Return sweeps, or of a great many evenly spaced ones whose inputs fit into `MOST_TIMED` bytes."""
     return list(swept[:: max(1, -(-_size(swept) // MOST_TIMED))])
-
-
-def _dense_predictor(model: GPModel, theta: np.ndarray) -> Predictor:
-    if model.likelihood.conjugate:
-        return regression_predictor(model, theta)
-    return latent_predictor(model, theta, np.zeros((1, model.n_cases)))
 
 
 def _fitted(model: GPModel | MultiGPModel) -> int:
@@ -263,7 +258,7 @@ def _fit_cost(context: Context, job: PlannedJob, *, answers: bool) -> Cost:
         if suits(model) and unit.n <= MOST_SEARCHED:
             seconds += MODES_OF_A_FIT[0] * unit.draw + MODES_OF_A_FIT[1] * unit.gradient
     seconds += unit.predictor + answers * unit.effects + _told_seconds(context, job, answers)
-    if not model.likelihood.conjugate and not too_much_annealing(model, evidence):
+    if not model.likelihood.conjugate and not fitting.too_much_annealing(model, evidence):
         n = unit.n if model.basis else min(unit.n, LARGEST_TIMED)
         m = model.n_latents if model.basis else n
         L, batch = np.asfortranarray(np.tri(n, m)), np.zeros((m, evidence["particles"]))
@@ -284,8 +279,10 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
             pilot = SEARCH_FOR_MODES[0] * unit.draw + SEARCH_FOR_MODES[1] * unit.gradient
         work = chains * draws * unit.draw
     else:
-        each = _trajectory(model, unit)
-        pilot = JointSplitHMC().transitions_before_draws(model, chains) * each
+        sampler, each = JointSplitHMC(), _trajectory(model, unit)
+        if fitting.takes_pseudo_marginal(model):
+            sampler, each = PseudoMarginalHMC(), PSEUDO_FITS * (WARM * unit.fit + unit.gradient)
+        pilot = sampler.transitions_before_draws(model, chains) * each
         work = chains * (draws + sampling["warmup"]) * each
     n_kept = unit.dim + (0 if model.likelihood.conjugate else model.n_latents)
     return _of_chains(context, job, pilot, work, 2 * 8 * chains * draws * (n_kept + 8))
@@ -315,7 +312,7 @@ def _of_chains(
 def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     """Values at draws of the posterior and of the reference, and a ladder if the route may have one.
 
-    Draws of a Gaussian likelihood get latents anew, and may have no pilot: then one runs for each chain.
+    Draws of a Gaussian likelihood get latents anew. Draws without a pilot of joint split HMC get one a chain.
     """
     unit, settings = _unit(context, job), context.config["analyses"][job.problem]
     evidence, chains = settings["evidence"], settings["sampling"]["chains"]
@@ -323,7 +320,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
     at_a_draw = (1 + PER_DRAW) * unit.value + model.likelihood.conjugate * unit.gradient
     work = chains * draws * at_a_draw
-    if model.likelihood.conjugate and not model.basis:
+    if (model.likelihood.conjugate and not model.basis) or fitting.takes_pseudo_marginal(model):
         work += chains * default_sampler(model).transitions_before_draws(model, 0) * each
     ladder = evidence["route"] != "two_ended"
     if ladder:
@@ -345,8 +342,8 @@ def summary_cost(context: Context, job: PlannedJob) -> Cost:
     unit, sampling = _unit(context, job), context.config["analyses"][job.problem]["sampling"]
     model = _model(context, job)
     n_draws = sampling["chains"] * sampling["draws"]
-    left_out = min(n_left_out(model), n_draws)
-    seconds = min(N_PREDICTED, n_draws) * unit.predictor + _told_seconds(context, job)
+    left_out = min(fitting.n_left_out(model), n_draws)
+    seconds = min(fitting.N_PREDICTED, n_draws) * unit.predictor + _told_seconds(context, job)
     seconds += left_out * unit.left_out + min(N_EFFECTS, n_draws) * unit.effects
     seconds += PARETO_SECONDS * unit.n
     numbers = unit.held + 10 * unit.n * left_out if model.basis else unit.fitted

@@ -252,9 +252,8 @@ def draw(
         "seed": seed,
         "key": key,
     }
-    chosen = model.n_cases <= MOST_FITTED and prefers_pseudo_marginal(model)
     samplers = {"independence": independent} if share >= LEAST_SHARE else {}
-    samplers |= {"joint": None if chosen else JointSplitHMC()}
+    samplers |= {"joint": None if takes_pseudo_marginal(model) else JointSplitHMC()}
     inside, short = Execution.of(execution).inside, run["n_draws"]
     too_short = run["n_chains"] * short < FEWEST_EFFECTIVE or not model.dim
     for stage, sampler in samplers.items():
@@ -265,6 +264,11 @@ def draw(
         if stage == "joint" or converged(draws):
             break
     return draws
+
+
+def takes_pseudo_marginal(model: GPModel) -> bool:
+    """Whether `draw` tries pseudo-marginal HMC."""
+    return model.n_cases <= MOST_FITTED and prefers_pseudo_marginal(model)
 
 
 def growth(draws: xr.DataTree, n_draws: int) -> int:

@@ -423,7 +423,7 @@ class NegativeBinomial(CountLikelihood):
         return slope.reshape(*eta.shape[:-1], 1)
 
     def _size_and_shift(self) -> tuple[float, np.ndarray]:
-        d = self.number("size")
+        d = float(self.number("size"))
         return d, np.atleast_1d(np.log(self.exposure) - np.log(d))
 
     def case_slopes(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -341,7 +341,7 @@ def test_what_is_told_of_each_column_takes_time_where_it_is_told(likelihood, mon
     monkeypatch.setattr(costs, "_model", lambda context, job: model)
     monkeypatch.setattr(costs, "integrates", lambda model: False)
     monkeypatch.setattr(costs, "suits", lambda model: False)
-    monkeypatch.setattr(costs, "too_much_annealing", lambda model, settings: True)
+    monkeypatch.setattr(costs.fitting, "too_much_annealing", lambda model, settings: True)
     settings = {"evidence": {}, "quick": True, "data": {"test_fraction": 0.2}, "models": {"m": {}}}
     job = SimpleNamespace(problem="t", method="m")
     context = SimpleNamespace(
@@ -352,6 +352,39 @@ def test_what_is_told_of_each_column_takes_time_where_it_is_told(likelihood, mon
     assert costs.fit_cost(context, job).seconds == 0.0  # scores of the rows held out alone
     assert costs.answer_cost(context, job).seconds == pytest.approx(5.0 + told)
     assert costs.report_cost(context, job).seconds == pytest.approx(costs.REPORT_SECONDS + told)
+
+
+def test_draws_of_few_labels_are_counted_in_fits(monkeypatch):
+    """As `draw` makes them: a pilot and chains of pseudo-marginal HMC, and a pilot for their evidence."""
+    x = np.linspace(0.0, 1.0, 12)
+    labels = gp.GPModel(x, np.sign(x - 0.4), gp.Matern32(), gp.Probit())
+    counts = gp.GPModel(x, np.round(9.0 * x), gp.Matern32(), gp.Poisson())
+    sampling = {"chains": 2, "draws": 40, "warmup": 5}
+    settings = {"sampling": sampling, "evidence": {"draws": 40, "route": "two_ended"}}
+    context = SimpleNamespace(
+        config={"analyses": {"t": settings}},
+        execution={"scheduler": None},
+        cores=1,
+        single=lambda seconds, array_bytes, disk=0: Cost(seconds, array_bytes, disk),
+    )
+    job = SimpleNamespace(problem="t", method="m")
+    seconds = {}
+    for name, model in {"labels": labels, "counts": counts}.items():
+        monkeypatch.setattr(costs, "_model", lambda context, job, own=model: own)
+        for unit in ("fit", "gradient"):
+            own = dict.fromkeys(costs.Unit._fields, 0) | {unit: 1.0, "dim": model.dim}
+            monkeypatch.setattr(costs, "_unit", lambda context, job, own=own: costs.Unit(**own))
+            for kind in ("draw", "evidence"):
+                cost = getattr(costs, f"{kind}_cost")(context, job)
+                seconds[name, unit, kind] = cost.seconds
+    draws = gp.sample(labels, gp.PseudoMarginalHMC(), n_chains=1, n_draws=40)
+    fits = float(draws.sample_stats["n_fit"].mean())
+    in_all = fits * 2 * 45 + float(draws["pilot"]["n_fit"])
+    assert seconds["labels", "gradient", "draw"] == pytest.approx(in_all, rel=0.4)
+    assert seconds["labels", "fit", "draw"] == costs.WARM * seconds["labels", "gradient", "draw"]
+    assert seconds["labels", "gradient", "evidence"] > 100.0
+    assert seconds["counts", "gradient", "draw"] > 0.0
+    assert seconds["counts", "fit", "draw"] == seconds["counts", "gradient", "evidence"] == 0.0
 
 
 def test_a_refusal_says_what_helps_the_job(monkeypatch):

@@ -244,6 +244,10 @@ class PseudoMarginalHMC(Sampler):
         }
         return f"{self!r} {array_digest(arrays)}"
 
+    def transitions_before_draws(self, model: GPModel, n_chains: int) -> int:
+        """Transitions of the pilot; its climbs to modes cost as much as some 30 more."""
+        return 3 * SETTLING + 5 * model.dim
+
     def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
         """Find modes, mixture and frame, and the step in it; chains start at draws of the mixture."""
         if self.frame is not None:
