@@ -35,6 +35,27 @@ def test_a_number_that_the_outcome_makes(tmp_path, column, why):
     assert dropped(tmp_path, "y", x=column, y=GUESS) == ({"x": why} if why else {})
 
 
+@pytest.mark.parametrize(
+    ("rescaled", "drop"),
+    [
+        (lambda y: np.log(y).round(2), True),
+        (lambda y: (3.0 - 2.0 * np.log10(y)).round(6), True),
+        (lambda y: np.sqrt(y).round(3), True),
+        (lambda y: (60.0 / y).round(6), True),
+        (lambda y: (y**2).round(1), True),
+        (lambda y: (np.log(y) + 0.02 * RNG.normal(size=len(y))).round(2), False),
+        (lambda y: np.sort(RNG.gamma(2.0, 3.0, len(y)))[y.argsort().argsort()].round(2), False),
+        (lambda y: RNG.permutation(np.log(y)).round(2), False),
+    ],
+)
+def test_a_rescaled_outcome_in_few_rows(tmp_path, rescaled, drop):
+    """In either direction; what merely rises with it, as a calibration does, stays."""
+    y = np.exp(RNG.normal(3.0, 1.0, 24)).round(2)
+    other, a = rescaled(y), A[:24]
+    assert set(seen(tmp_path, "y", a=a, x=other, y=y).dropped) == ({"x"} if drop else set())
+    assert set(seen(tmp_path, "x", a=a, x=other, y=y).dropped) == ({"y"} if drop else set())
+
+
 def test_parts_of_a_sum_that_a_few_rows_miss(tmp_path):
     """As where a cell was mistyped or corrected; ever more rows are another sum."""
     entry, stay = RNG.integers(700, 1000, N), RNG.integers(1, 130, N)
