@@ -43,10 +43,11 @@ def find_outcome_again(
 ) -> dict[str, str]:
     """Return columns that are the outcome in other words, with the reason: they would give it away.
 
-    A number that the outcome fixes, its quotient by exposure or trials, the parts of which it is the sum or
-    the difference (but for few rows), its changes, its distance from a number, the outcome itself in most
-    rows or in other units from year to year, numbers or classes of which one is cut into the other, classes
-    put together or taken apart, and what is known only where a case ended so, by the outcome or `status`.
+    A number that the outcome fixes, its quotient by exposure or trials, the parts of which it is the sum, the
+    log ratio or the difference (but for few rows), its changes, its distance from a number, the outcome
+    itself in most rows or in other units from year to year, numbers or classes of which one is cut into the
+    other, classes put together or taken apart, and what is known only where a case ended so, by the outcome
+    or `status`.
     """
     name, y = target.name, target.values if target.kind in ("number", "whole") else None
     numbers = [n for n in inputs if columns[n].kind in ("number", "whole")]
@@ -94,7 +95,7 @@ def find_outcome_again(
             found[second] = _beside(first, name)
         elif _on_a_line(y, _ratio(b, a)):
             found[first] = _beside(second, name)
-        elif _is_share_of(a, b, y):
+        elif _on_a_line(y, _log_ratio(a, b)) or _is_share_of(a, b, y):
             found |= {first: _beside(second, name), second: _beside(first, name)}
     return found if len(found) < len(inputs) else {}
 
@@ -147,6 +148,7 @@ def _pairs_that_may_make(
             gap = np.abs(np.abs(total) - np.abs(y[:, None]))
             other = gap > 2e-9 + 2e-6 * np.abs(y[:, None])
             may |= other.sum(axis=0) <= 2 * FEW_ERRORS * np.isfinite(gap).sum(axis=0)
+        may |= _near_a_line(y[:, None], _log_ratio(a, b))
         may |= _may_be_share_of(values[:, k], b, y)
         for place in np.flatnonzero(may):
             yield first, names[k + 1 + place]
@@ -181,14 +183,13 @@ def _near_a_line(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _may_make(a: np.ndarray, b: np.ndarray, y: np.ndarray) -> bool:
-    """Return whether y may be the sum, the difference, the quotient or a share of two columns that vary."""
+    """Return whether y may be the sum, difference, quotient, log ratio or share of two columns that vary."""
     known = np.isfinite(a) & np.isfinite(b)
     if not known.any() or min(np.ptp(a[known]), np.ptp(b[known])) == 0:
         return False
     same = any(_is_same(total, y, 2.0) for total in (a + b, a - b, b - a))
-    return (
-        same or _on_a_line(y, _ratio(a, b)) or _on_a_line(y, _ratio(b, a)) or _is_share_of(a, b, y)
-    )
+    ratios = (_ratio(a, b), _ratio(b, a), _log_ratio(a, b))
+    return same or any(_on_a_line(y, ratio) for ratio in ratios) or _is_share_of(a, b, y)
 
 
 def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
@@ -207,6 +208,12 @@ def _on_a_line(x: np.ndarray, y: np.ndarray) -> bool:
 def _ratio(y: np.ndarray, unit: np.ndarray) -> np.ndarray:
     shape = np.broadcast_shapes(y.shape, unit.shape)
     return np.divide(y, unit, out=np.zeros(shape), where=unit > 0)
+
+
+def _log_ratio(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return log(a / b), not finite where one is not positive."""
+    with np.errstate(all="ignore"):
+        return np.log(a) - np.log(b)
 
 
 def _is_same(total: np.ndarray, y: np.ndarray, errors: float = 1.0) -> bool:

@@ -168,8 +168,10 @@ ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after ano
 STATUS = re.compile(
     r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
 )
+STATUS_ENDS = re.compile(r"[._ ](s|stat|status|event|cens)$")  # behind the name of a time
+TIME_TO = re.compile(r"(ed|t|tt|at|age|ageat|day|yr|month|to)+")  # beside the name of a status
 DURATIONS = re.compile(
-    r"time|surv|^tt|days|months|years|weeks|duration|^t\d?$|stop$|spell|follow|onset|latency"
+    r"time|surv|^tt|days|months|years|weeks|duration|^t\d?$|stop$|spell|follow|onset|latency|^life(span)?$"
 )
 SURELY = 8  # rows expected where there is none: by chance in one of 3,000 files
 GO_TOGETHER = 0.8  # share of rows in which two columns that say how cases ended agree
@@ -276,7 +278,7 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     filled = column.labels[~column.missing]
     levels = sorted(set(filled.tolist()))
     words = name_words(column.name)
-    status = find_status(others)
+    status = find_status(others, column.name)
     if column.values is None or column.kind == "category":
         if len(levels) == 2:
             return Reading("binary", "binary")
@@ -293,7 +295,9 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     few = len(np.unique(values)) <= 10 and np.ptp(values) <= 10
     if whole and few and STATUS.search(column.name.lower()) and not words & COUNT_WORDS - {"death"}:
         return _several(len(levels))
-    if values.min() >= 0 and DURATIONS.search(column.name.lower()) and status:
+    name = column.name.lower()
+    named_alike = len(np.unique(values)) > 10 and any(is_time_of(name, told) for told in status)
+    if values.min() >= 0 and status and (DURATIONS.search(name) or named_alike):
         if values.min() > 0:
             return Reading("survival", "survival")
         why = (
@@ -392,13 +396,23 @@ def _means_and_spreads(
     return np.array(means), np.array(spreads)
 
 
-def find_status(columns: Mapping[str, Column]) -> list[str]:
+def is_time_of(name: str, status: str) -> bool:
+    """Return whether a number is named as the time of what a column tells: srv of srv.s, edrel of rel."""
+    name, status = name.lower(), status.lower()
+    end = STATUS_ENDS.search(status)
+    rest = re.sub("[._ ]", "", name.replace(status, "", 1))
+    longer = len(status) >= 3 and status in name and TIME_TO.fullmatch(rest)
+    return bool(longer or (end and status[: end.start()] == name))
+
+
+def find_status(columns: Mapping[str, Column], target: str) -> list[str]:
     """Return the columns that say how cases ended: named so, of two to four different values."""
     found = []
     for name, column in columns.items():
         levels = set(column.labels[~column.missing].tolist())
         counted = len(levels) > 2 and name_words(name) & (COUNT_WORDS - {"event", "death"})
-        named = STATUS.search(name.lower()) and not counted  # failures 0, 1, 2 are a number of them
+        named = STATUS.search(name.lower()) or is_time_of(target, name)
+        named = named and not counted  # failures 0, 1, 2 are a number of them
         found += [name] * bool(named and 2 <= len(levels) <= 4)
     return found
 
@@ -411,7 +425,7 @@ def status_of(target: str, names: list[str], columns: Mapping[str, Column]) -> s
 
     def rank(name: str) -> tuple[bool, bool, int]:
         a, b = target.lower(), name.lower()
-        alike = name_words(a) & name_words(b) or a[:3] == b[:3]
+        alike = name_words(a) & name_words(b) or a[:3] == b[:3] or b in a
         levels = set(columns[name].labels[~columns[name].missing].tolist())
         return not alike, levels != {"0", "1"}, len(levels)
 

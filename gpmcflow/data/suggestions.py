@@ -434,7 +434,7 @@ def _roles(
         counts = Counter(target.labels[~target.missing].tolist())
         if len(counts) <= MOST_LEVELS or ROWS_A_CLASS * len(counts) <= counts.total():
             positive = max(sorted(counts), key=lambda level: counts[level])
-    status = find_status(others) if reading.kind == "survival" else []
+    status = find_status(others, target.name) if reading.kind == "survival" else []
     told = status_of(target.name, status, others)
     event = told if reading.model == "survival" else None
     drop = {

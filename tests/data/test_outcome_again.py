@@ -75,6 +75,16 @@ def test_a_share_beside_the_counts_that_make_it(tmp_path):
     assert not dropped(tmp_path, "share", won=won, lost=lost, share=chance)
 
 
+def test_the_shares_of_a_log_ratio(tmp_path):
+    mine, yours = RNG.uniform(0.2, 0.6, N).round(4), RNG.uniform(0.1, 0.5, N).round(4)
+    columns = {"mine": mine, "yours": yours, "rest": (1.0 - mine - yours).round(4)}
+    assert set(dropped(tmp_path, "y", **columns, y=np.log(mine / yours).round(4))) >= {*columns} - {
+        "rest"
+    }
+    blurred = (np.log(mine / yours) + 0.05 * RNG.normal(size=N)).round(4)
+    assert not dropped(tmp_path, "y", **columns, y=blurred)
+
+
 def test_the_outcome_in_prices_of_another_year(tmp_path):
     year = np.repeat([1951, 1955, 1963, 1971], N // 4)
     factor = np.repeat([8.25, 7.64, 6.5, 5.1], N // 4)

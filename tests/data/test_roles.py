@@ -539,6 +539,30 @@ def test_the_status_is_the_one_named_after_the_time(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("target", "status", "named"),
+    [
+        ("srv", "srv.s", True),
+        ("rec", "rec_status", True),
+        ("edrel", "rel", True),
+        ("life", "dead", True),
+        ("ageatdeath", "death", True),
+        ("srv", "rec.s", False),
+        ("price", "prices", False),
+        ("speed", "d", False),
+        ("relation", "rel", False),
+        ("houseprice", "price", False),
+        ("ndeaths", "death", False),
+        ("deaths", "death", False),
+    ],
+)
+def test_a_time_is_known_by_the_name_of_its_status(tmp_path, target, status, named):
+    y = RNG.gamma(20.0, 3.0, N).round(1)
+    found = seen(tmp_path, target, **{target: y, status: RNG.integers(0, 2, N)}, a=noise())
+    assert (found.reading.kind == "survival") == named
+    assert found.settings.event == (status if named else None)
+
+
+@pytest.mark.parametrize(
     ("name", "values", "kind"),
     [
         ("bac", RNG.uniform(0.01, 0.19, N).round(3), "real"),
