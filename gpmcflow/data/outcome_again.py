@@ -367,15 +367,14 @@ def _is_rescaled(x: np.ndarray, y: np.ndarray) -> bool:
 
     This shows in fewer rows than that one rises with the other, as a calibration does.
     """
-    for a, b in ((x, y), (y, x)):
-        for rescaling in RESCALINGS:
-            with np.errstate(all="ignore"):
-                made = rescaling(a)
-            known = np.isfinite(made)
-            if known.mean() < 0.9:  # of a column with some zeros, say
-                continue
-            if _on_a_line(made, b) or _is_rounded_from(made[known], b[known]):
-                return True
+    with np.errstate(all="ignore"):
+        for a, b in ((x, y), (y, x)):
+            for made in (rescaling(a) for rescaling in RESCALINGS):
+                known = np.isfinite(made)
+                if known.mean() >= 0.9 and (  # a column may have some zeros
+                    _on_a_line(made, b) or _is_rounded_from(made[known], b[known])
+                ):
+                    return True
     return False
 
 
