@@ -1,6 +1,6 @@
 """Whether quick answers of ten files are as far off as their certificates say.
 
-    python -m benchmarks.quick_errors [--most 10]
+    python -m benchmarks.quick_errors [--most 10] [--without negative_binomial]
 
 A certificate of 20 data sets simulated from the priors says how far quick answers are from draws: in the
 worst of them so many posterior sds, for the predictor (its mean and three rows) and for the
@@ -10,6 +10,10 @@ of 200 draws, and by the quick answer. Files are the open ones of the field test
 outcome of numbers, amounts, counts or yes and no, without groups, places or times, in the order of the
 SHA-256 of their names, which was settled before any was fitted. Rows go to `quick_errors.csv`; those that
 are there are not made again.
+
+The ten rows are the first ten in that order but for three files of negative binomial counts (heplots/Rohwer,
+wooldridge/campus, MASS/quine), which were left out for their time: of Rohwer, where the priors make counts
+up to 400,000, 16 data sets were fitted in 90 minutes, and none was compared.
 """
 
 from __future__ import annotations
@@ -108,13 +112,14 @@ def row_of(name: str, model: GPModel) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--most", type=int, default=10, help="files; default: %(default)s")
-    most = parser.parse_args().most
+    parser.add_argument("--without", nargs="*", default=[], help="likelihoods that take too long")
+    options = parser.parse_args()
     there = set(pd.read_csv(ROWS)["file"]) if ROWS.exists() else set()
     for name, target in candidates():
-        if len(there) >= most:
+        if len(there) >= options.most:
             break
         model = None if name in there else model_of(name, target)
-        if model is None:
+        if model is None or model.likelihood.name in options.without:
             continue
         row = row_of(name, model)
         print(row, flush=True)
