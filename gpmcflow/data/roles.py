@@ -169,7 +169,7 @@ STATUS = re.compile(
     r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
 )
 STATUS_ENDS = re.compile(r"[._ ](s|stat|status|event|cens)$")  # behind the name of a time
-TIME_TO = re.compile(r"(ed|t|tt|at|age|ageat|day|yr|month|to)+")  # beside the name of a status
+TIME_TO = re.compile(r"(ed|t|at|age|day|yr|month|to)+")  # beside the name of a status
 DURATIONS = re.compile(
     r"time|surv|^tt|days|months|years|weeks|duration|^t\d?$|stop$|spell|follow|onset|latency|^life(span)?$"
 )
@@ -425,7 +425,7 @@ def status_of(target: str, names: list[str], columns: Mapping[str, Column]) -> s
 
     def rank(name: str) -> tuple[bool, bool, int]:
         a, b = target.lower(), name.lower()
-        alike = name_words(a) & name_words(b) or a[:3] == b[:3] or b in a
+        alike = name_words(a) & name_words(b) or a[:3] == b[:3] or is_time_of(a, b)
         levels = set(columns[name].labels[~columns[name].missing].tolist())
         return not alike, levels != {"0", "1"}, len(levels)
 

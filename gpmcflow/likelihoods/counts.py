@@ -18,7 +18,6 @@ from gpmcflow.likelihoods.tilted_loops import FactorLoop
 from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
 from gpmcflow.numerics.exponentials import exponential
 from gpmcflow.numerics.gamma_ratios import (
-    digamma_gap,
     digamma_ratio,
     log1p_less,
     log_gamma_gap,
@@ -324,7 +323,7 @@ def _negative_binomial_values_and_slopes(eta, y, shift, d, value, slope):
 def _negative_binomial_size_slopes(eta, y, shift, d, slope):  # by log d, summed over the cases
     one, psi = shift.size == 1, 0.0
     for i in range(y.size):
-        psi += digamma_gap(d, y[i])
+        psi += digamma_ratio(d, y[i])
     for row in range(eta.shape[0]):
         total = psi
         for i in range(eta.shape[1]):

@@ -26,20 +26,6 @@ def log_gamma_ratio(d: np.ndarray | float, y: np.ndarray | float) -> np.ndarray:
     return out
 
 
-def digamma_ratio(d: np.ndarray | float, y: np.ndarray | float) -> np.ndarray:
-    """psi(d + y) - psi(d) - log(1 + y / d) for d > 0, y >= 0, elementwise: about y / (2 d (d + y))."""
-    d, y = np.broadcast_arrays(np.asarray(d, np.float64), np.asarray(y, np.float64))
-    out = digamma(d + y) - digamma(d) - np.log1p(y / d)
-    large = d > LARGE
-    if large.any():
-        d, y = d[large], y[large]
-        a, b = 1.0 / d, 1.0 / (d + y)
-        out = np.array(out)
-        gap = y * a * b  # a - b
-        out[large] = gap * (0.5 + (a + b) / 12.0 - (a + b) * (a * a + b * b) / 120.0)
-    return out
-
-
 @compiled_elementwise
 def log_gamma_less(z, log_z):
     """z log z - z - log Gamma(1 + z) for z >= 0, elementwise: about -log(2 pi z) / 2 where z is large."""
@@ -80,8 +66,8 @@ def gammas_less(z, log_z):
 
 def polygamma_gaps(d: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """psi(d + y) - psi(d) and the same of psi' and psi'', for d >= 1, y >= 0, elementwise."""
-    d, y = np.broadcast_arrays(np.asarray(d, np.float64), np.asarray(y, np.float64))
     first = digamma_ratio(d, y) + np.log1p(y / d)
+    d, y = np.broadcast_arrays(np.asarray(d, np.float64), np.asarray(y, np.float64))
     second = np.array(zeta(2.0, d + y) - zeta(2.0, d))
     third = np.array(2.0 * (zeta(3.0, d) - zeta(3.0, d + y)))
     large = d > LARGE
@@ -123,14 +109,14 @@ def polygammas(z):
     return first, second, third
 
 
-@compiled
-def digamma_gap(d, y):
-    """`digamma_ratio` of numbers, for compiled loops."""
+@compiled_elementwise
+def digamma_ratio(d, y):
+    """psi(d + y) - psi(d) - log(1 + y / d) for d > 0, y >= 0, elementwise: about y / (2 d (d + y))."""
     if d <= LARGE:
         return polygammas(d + y)[0] - polygammas(d)[0] - math.log1p(y / d)
     a, b = 1.0 / d, 1.0 / (d + y)
     both = a + b
-    return y * a * b * (0.5 + both / 12.0 - both * (a * a + b * b) / 120.0)
+    return y * a * b * (0.5 + both / 12.0 - both * (a * a + b * b) / 120.0)  # y a b is a - b
 
 
 @compiled

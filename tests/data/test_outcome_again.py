@@ -56,6 +56,14 @@ def test_a_rescaled_outcome_in_few_rows(tmp_path, rescaled, drop):
     assert set(seen(tmp_path, "x", a=a, x=other, y=y).dropped) == ({"y"} if drop else set())
 
 
+@pytest.mark.parametrize("noise", [0.0, 0.08])
+def test_an_outcome_to_one_decimal_in_a_dozen_rows(tmp_path, noise):
+    """Too few for a line: each is the log of the other to its last decimal, or is not."""
+    y = np.exp(np.linspace(-2.0, 3.5, 12)[RNG.permutation(12)]).round(4)
+    x = (np.log(y) + noise * RNG.choice([-1.0, 1.0], 12)).round(1)
+    assert set(seen(tmp_path, "y", a=A[:12], x=x, y=y).dropped) == (set() if noise else {"x"})
+
+
 def test_parts_of_a_sum_that_a_few_rows_miss(tmp_path):
     """As where a cell was mistyped or corrected; ever more rows are another sum."""
     entry, stay = RNG.integers(700, 1000, N), RNG.integers(1, 130, N)
