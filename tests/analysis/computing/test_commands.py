@@ -258,11 +258,19 @@ def test_an_evidence_is_averaged_from_draws_where_there_are_enough(folder):
             assert job.needs == ("results/mine/data.nc", f"results/mine/{job.method}/posterior.nc")
 
 
-def test_a_forecast_counts_the_ladder_that_a_route_may_take(folder):
-    """A bridge costs less than the draws; a ladder more than the bridge, and a note says when it is run."""
+def test_a_forecast_counts_the_ladder_that_a_route_may_take(folder, table):
+    """Of counts, whose draws leave their pilot to the bridge: it costs less than they do, a ladder more.
+
+    And a note says when a ladder is run.
+    """
+    table("counts", 24).to_csv("file.csv", index=False)
+    counts = {
+        "data": {"csv": "file.csv", "target": "count", "exposure": "hours"},
+        "models": {"a": {"covariance": "matern32(east)"}},
+    }
 
     def cost(cores=1, **evidence):
-        filled = check_config({**CONFIG, "evidence": evidence}, path="mine.yaml")
+        filled = check_config({**counts, "evidence": evidence}, path="mine.yaml")
         context = Context(filled, folder, folder, cores)
         # the same measured seconds whatever the route
         unit = Unit(*(1e-3,) * 3, 3e-4, *(1e-3,) * 3, dim=3, n=24, held=600, fitted=6000)
