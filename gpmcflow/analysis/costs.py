@@ -43,7 +43,7 @@ from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
-from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC
+from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC, prefers_pseudo_marginal
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.problem import MOST_STARTS
 from gpmcflow.samplers.structure_notes import dense_note
@@ -61,7 +61,7 @@ WARM = 0.25  # of a fit, where it begins at one nearby
 FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
 STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d
 LABEL_STEPS = (8.0, 0.2)  # of labels, whose steps are shorter
-PSEUDO_FITS = 4.0  # warm fits, each with its gradient, of a transition of pseudo-marginal HMC
+PSEUDO_FITS = 3.0  # warm fits, each with its gradient, of a transition of pseudo-marginal HMC
 LADDER = 8.0  # trajectories of an iteration of a ladder, of 3 to 9 temperatures as measured
 EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition and its pilot's share
 PARETO_SECONDS = 2e-4  # a case of leave-one-out
@@ -280,7 +280,7 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
         work = chains * draws * unit.draw
     else:
         sampler, each = JointSplitHMC(), _trajectory(model, unit)
-        if fitting.takes_pseudo_marginal(model):
+        if prefers_pseudo_marginal(model):
             sampler, each = PseudoMarginalHMC(), PSEUDO_FITS * (WARM * unit.fit + unit.gradient)
         pilot = sampler.transitions_before_draws(model, chains) * each
         work = chains * (draws + sampling["warmup"]) * each
@@ -312,7 +312,7 @@ def _of_chains(
 def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     """Values at draws of the posterior and of the reference, and a ladder if the route may have one.
 
-    Draws of a Gaussian likelihood get latents anew. Draws without a pilot of joint split HMC get one a chain.
+    Draws of a Gaussian likelihood get latents anew, and one pilot of joint split HMC for each chain.
     """
     unit, settings = _unit(context, job), context.config["analyses"][job.problem]
     evidence, chains = settings["evidence"], settings["sampling"]["chains"]
@@ -320,7 +320,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
     at_a_draw = (1 + PER_DRAW) * unit.value + model.likelihood.conjugate * unit.gradient
     work = chains * draws * at_a_draw
-    if (model.likelihood.conjugate and not model.basis) or fitting.takes_pseudo_marginal(model):
+    if model.likelihood.conjugate and not model.basis:
         work += chains * default_sampler(model).transitions_before_draws(model, 0) * each
     ladder = evidence["route"] != "two_ended"
     if ladder:

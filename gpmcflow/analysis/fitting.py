@@ -24,7 +24,6 @@ from gpmcflow.analysis.together import N_SETTINGS, with_together
 from gpmcflow.approximations import leave_one_out as left_out
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate, integrates
-from gpmcflow.approximations.mixture import MOST_FITTED
 from gpmcflow.approximations.multi_laplace import MultiLaplace
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.contrasts.explanations import thetas
@@ -236,11 +235,11 @@ def draw(
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
-    By joint split HMC; of up to `MOST_FITTED` labels, or fewer cases of Student-t, by what `sample` chooses:
-    pseudo-marginal HMC where its draws of the latents are good ones. With Gaussian noise and a dense
-    covariance independence Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws
-    effective, and stays if these draws converge. Chains that do not converge are run once more, up to
-    `MOST_GROWTH` times as long or `MOST_DRAWS`, unless they were too short to.
+    By joint split HMC; of labels, and of few cases of Student-t, by what `sample` chooses: pseudo-marginal
+    HMC where its draws of the latents are good ones. With Gaussian noise and a dense covariance independence
+    Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if
+    these draws converge. Chains that do not converge are run once more, up to `MOST_GROWTH` times as long or
+    `MOST_DRAWS`, unless they were too short to.
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
@@ -253,7 +252,7 @@ def draw(
         "key": key,
     }
     samplers = {"independence": independent} if share >= LEAST_SHARE else {}
-    samplers |= {"joint": None if takes_pseudo_marginal(model) else JointSplitHMC()}
+    samplers |= {"joint": None if prefers_pseudo_marginal(model) else JointSplitHMC()}
     inside, short = Execution.of(execution).inside, run["n_draws"]
     too_short = run["n_chains"] * short < FEWEST_EFFECTIVE or not model.dim
     for stage, sampler in samplers.items():
@@ -264,11 +263,6 @@ def draw(
         if stage == "joint" or converged(draws):
             break
     return draws
-
-
-def takes_pseudo_marginal(model: GPModel) -> bool:
-    """Whether `draw` tries pseudo-marginal HMC."""
-    return model.n_cases <= MOST_FITTED and prefers_pseudo_marginal(model)
 
 
 def growth(draws: xr.DataTree, n_draws: int) -> int:

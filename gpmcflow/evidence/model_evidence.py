@@ -118,8 +118,9 @@ def model_evidence(
         Settings of the pilots and the chains; by default those of `JointSplitHMC` with shorter pilots.
     draws:
         Results of `sample` for this model, latents among them, in the place of new chains; each chain is a
-        replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along. Where they are too
-        few for ``target_error``, new and longer chains follow, up to ``n_draws``.
+        replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along, those of
+        `PseudoMarginalHMC` a frame that the reference is made of. Where they are too few for
+        ``target_error``, new and longer chains follow, up to ``n_draws``.
     route:
         "mixture", "two_ended", "ladder", or "auto". That takes the mixture as above, unless a sampler or
         draws are given; else "two_ended" and, where an alarm tells of poor overlap, the ladder.
@@ -218,6 +219,9 @@ def model_evidence(
             of_ends = [(reused, n_given), *(own for own in of_ends if own[1] > n_given)]
         for given, length in of_ends[:1] if route == "ladder" else of_ends:
             follow = reused is not None and given is None
+            if follow and stages is None and not tuned.settled:
+                tuned, stages = sampler.tune(problem, n_replicates, execution=how, **streams)
+                replicates = replace(replicates, tuned=tuned)
             ends = replicates.ends(given, length, "new ends" if follow else "ends")
             if (route == "auto" and ends.apart()) or ends.enough(target_error):
                 break

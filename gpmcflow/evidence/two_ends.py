@@ -9,13 +9,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
-from gpmcflow.errors import InputError
+from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence.joint_tempering import JointPath
 from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
-from gpmcflow.samplers.adaptation.joint_pilot import Stage
+from gpmcflow.samplers.adaptation.joint_mode import plain_sites, sites_at
+from gpmcflow.samplers.adaptation.joint_pilot import FIRST_STEP, Stage, site_factor
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.split_dynamics import SplitInfo
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, SplitTransition, TunedSplitHMC
@@ -151,10 +153,11 @@ _WHERE = "model_evidence: draws"
 def draws_of(
     tree: xr.DataTree, model: GPModel, most: int
 ) -> tuple[GivenDraws, dict[str, np.ndarray] | None]:
-    """At most so many draws a chain of results of `sample`, and the last stage of their pilot if any.
+    """At most so many draws a chain of results of `sample`, and what their pilot found, if any, as a stage.
 
-    That pilot's reference was frozen before the first of these draws, which a reference must be: one fitted
-    to draws that are then bridged is biased (Overstall & Forster, 2010).
+    A pilot of `PseudoMarginalHMC` lends its frame, in whose center sites are fitted. The pilot's reference
+    was frozen before the first of these draws, which a reference must be: one fitted to draws that are then
+    bridged is biased (Overstall & Forster, 2010).
 
     Raises `InputError` for draws without latents, of another model or other data, and fewer than 100 a chain.
     """
@@ -172,7 +175,7 @@ def draws_of(
         )
     evenly = {"draw": slice(None, None, -(-n_draws // most))}
     theta = posterior["theta"].isel(evenly).values
-    stage = _last_stage(tree["pilot"].to_dataset()) if "pilot" in groups else None
+    stage = _stage_of(tree["pilot"].to_dataset(), model) if "pilot" in groups else None
     if model.likelihood.conjugate:
         return GivenDraws(theta), stage
     name = model.latent_variable
@@ -212,10 +215,29 @@ def _require_same(tree: xr.DataTree, model: GPModel) -> None:
             )
 
 
-def _last_stage(pilot: xr.Dataset) -> dict[str, np.ndarray] | None:
-    """Fields of `Stage` by name, one row."""
-    if "precision" not in pilot:
+def _stage_of(pilot: xr.Dataset, model: GPModel) -> dict[str, np.ndarray] | None:
+    """Fields of `Stage` by name, one row; None of a pilot without a frame."""
+    if "precision" in pilot:
+        return _last_stage(pilot)
+    if "center" not in pilot:
         return None
+    return _about(pilot["center"].values, pilot["scale"].values, model)
+
+
+def _about(center: np.ndarray, scale: np.ndarray, model: GPModel) -> dict[str, np.ndarray] | None:
+    """A stage with sites fitted at a center (d,) and a step that is not tuned; None where no fit is found."""
+    try:
+        sites = sites_at(density_of(model, plain_sites(model)), center).scaled(site_factor(model))
+    except NumericalError:
+        return None
+    stage = Stage(
+        center, np.empty(0), center, scale, *sites, FIRST_STEP, 1, np.nan, n_gradient=0, n_diverging=0
+    )  # fmt: skip
+    return {name: np.asarray(value)[None] for name, value in stage._asdict().items()}
+
+
+def _last_stage(pilot: xr.Dataset) -> dict[str, np.ndarray]:
+    """The last stage of a pilot of `JointSplitHMC`."""
     site = "cell_dim" if "cell_dim" in pilot.dims else "case"
     pilot = pilot.transpose("stage", "theta_dim", "scale_dim", ..., site)
     for name in ("precision", "shift"):  # of several functions one row each

@@ -312,6 +312,33 @@ def test_draws_of_any_sampler_give_the_same_evidence(sampler):
     assert run.posterior.sizes["chain"] == run.evidence.sizes["replicate"] == 3
 
 
+def test_draws_of_labels_bring_the_frame_of_their_reference():
+    """No pilot runs; where a smaller error takes new chains, one does, as their step has to be tuned."""
+    rng = np.random.default_rng(3)
+    x = np.linspace(-1.0, 1.0, 30)
+    y = np.where(rng.random(30) < 1.0 / (1.0 + np.exp(-4.0 * np.sin(3.0 * x))), 1, -1)
+    model = gp.GPModel(x, y, gp.SquaredExponential(LENGTH, SIGNAL), gp.Logistic(), 0.0)
+    draws = gp.sample(
+        model, "pseudo_marginal_hmc", n_chains=2, n_draws=400, seed=1, execution=QUIET
+    )
+    settings = {"draws": draws, "n_draws": 400, "seed": 2, "execution": QUIET}
+    run = gp.model_evidence(model, **settings)
+    known = gp.model_evidence(model, route="mixture", seed=3, execution=QUIET)
+    value, error = at_bridge(run)
+    exact = known.evidence.sel(estimator="importance")
+    assert float(exact["standard_error"]) < 0.02
+    assert error < 0.1
+    assert abs(value - float(exact["log_evidence"])) < 4.0 * np.hypot(error, 0.02)
+    assert float(run.evidence["n_gradient_pilot"]) == 0.0
+    assert "pilot" not in run.children
+    # half of the draws are given, so that the others are new
+    longer = gp.model_evidence(model, target_error=1e-4, **settings | {"n_draws": 300})
+    assert (longer.pilot["acceptance_rate"][..., -1] > 0.5).all()
+    again, error = at_bridge(longer)
+    assert longer.posterior.sizes["draw"] == 300
+    assert abs(again - float(exact["log_evidence"])) < 4.0 * np.hypot(error, 0.02)
+
+
 @pytest.mark.parametrize("sampler", ["joint_split_hmc", "univariate_slice"])
 def test_draws_of_hyperparameters_alone_suffice_for_gaussian_noise(sampler):
     draws = gp.sample(curve(), sampler, n_chains=2, n_draws=400, seed=2, execution=QUIET)

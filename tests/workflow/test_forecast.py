@@ -355,7 +355,7 @@ def test_what_is_told_of_each_column_takes_time_where_it_is_told(likelihood, mon
 
 
 def test_draws_of_few_labels_are_counted_in_fits(monkeypatch):
-    """As `draw` makes them: a pilot and chains of pseudo-marginal HMC, and a pilot for their evidence."""
+    """As `draw` makes them: a pilot and chains of pseudo-marginal HMC; the evidence needs no other pilot."""
     x = np.linspace(0.0, 1.0, 12)
     labels = gp.GPModel(x, np.sign(x - 0.4), gp.Matern32(), gp.Probit())
     counts = gp.GPModel(x, np.round(9.0 * x), gp.Matern32(), gp.Poisson())
@@ -382,9 +382,10 @@ def test_draws_of_few_labels_are_counted_in_fits(monkeypatch):
     in_all = fits * 2 * 45 + float(draws["pilot"]["n_fit"])
     assert seconds["labels", "gradient", "draw"] == pytest.approx(in_all, rel=0.4)
     assert seconds["labels", "fit", "draw"] == costs.WARM * seconds["labels", "gradient", "draw"]
-    assert seconds["labels", "gradient", "evidence"] > 100.0
     assert seconds["counts", "gradient", "draw"] > 0.0
-    assert seconds["counts", "fit", "draw"] == seconds["counts", "gradient", "evidence"] == 0.0
+    for name, unit in (("labels", "gradient"), ("counts", "gradient"), ("labels", "fit")):
+        assert seconds[name, unit, "evidence"] == 0.0
+    assert seconds["counts", "fit", "draw"] == 0.0
 
 
 def test_a_refusal_says_what_helps_the_job(monkeypatch):

@@ -178,6 +178,11 @@ class TunedSplitHMC(JointSplitHMC):
     def __repr__(self) -> str:
         return repr(self.settings)
 
+    @property
+    def settled(self) -> bool:
+        """Whether a pilot tuned the steps, too."""
+        return bool(np.isfinite(self.last["acceptance_rate"]).all())
+
     def digest(self) -> str:
         """That of the pilot."""
         return self.tuned_by
