@@ -119,8 +119,8 @@ def model_evidence(
     draws:
         Results of `sample` for this model, latents among them, in the place of new chains; each chain is a
         replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along, those of
-        `PseudoMarginalHMC` a frame that the reference is made of. Where they are too few for
-        ``target_error``, new and longer chains follow, up to ``n_draws``.
+        `PseudoMarginalHMC` a frame that the reference is made of. ``n_draws`` of a chain are taken, all where
+        these are too few for ``target_error``, and then new and longer chains, up to ``n_draws``.
     route:
         "mixture", "two_ended", "ladder", or "auto". That takes the mixture as above, unless a sampler or
         draws are given; else "two_ended" and, where an alarm tells of poor overlap, the ladder.
@@ -197,7 +197,7 @@ def model_evidence(
         model = as_drawn(model, draws)
     elif not sampler.moves_weights:
         model = model.dense_if_exact()
-    reused, pilot = (None, None) if draws is None else draws_of(draws, model, most)
+    reused, pilot = (None, None) if draws is None else draws_of(draws, model)
     if reused is not None:
         n_replicates = len(reused.theta)
     lengths = _rounds(most)
@@ -213,16 +213,19 @@ def model_evidence(
         else:
             tuned, stages = TunedSplitHMC(sampler, array_digest(pilot), pilot), None
         replicates = _Replicates(problem, tuned, n_replicates, how, seed, tuple(key))
-        of_ends: list[tuple[GivenDraws | None, int]] = [(None, length) for length in lengths]
+        rounds: list[tuple[str, int, GivenDraws | None]]
+        rounds = [("ends", length, None) for length in lengths]
         if reused is not None:
-            n_given = reused.theta.shape[1]
-            of_ends = [(reused, n_given), *(own for own in of_ends if own[1] > n_given)]
-        for given, length in of_ends[:1] if route == "ladder" else of_ends:
-            follow = reused is not None and given is None
-            if follow and stages is None and not tuned.settled:
+            few, n_given = reused.evenly(most), reused.theta.shape[1]
+            rounds = [("ends", few.theta.shape[1], few)]
+            if few.theta.shape[1] < n_given:
+                rounds.append(("all ends", n_given, reused))
+            rounds += [("new ends", length, None) for length in lengths if length > n_given]
+        for name, length, given in rounds[:1] if route == "ladder" else rounds:
+            if name == "new ends" and stages is None and not tuned.settled:
                 tuned, stages = sampler.tune(problem, n_replicates, execution=how, **streams)
                 replicates = replace(replicates, tuned=tuned)
-            ends = replicates.ends(given, length, "new ends" if follow else "ends")
+            ends = replicates.ends(given, length, name)
             if (route == "auto" and ends.apart()) or ends.enough(target_error):
                 break
             if length >= most and ends.poor():  # which more draws would not help

@@ -80,6 +80,13 @@ class GivenDraws:
         arrays = {"theta": self.theta, "latents": self.latents, "likelihood": self.log_likelihood}
         return array_digest({name: array for name, array in arrays.items() if array is not None})
 
+    def evenly(self, most: int) -> GivenDraws:
+        """At most so many of a chain, evenly spaced."""
+        step = -(-self.theta.shape[1] // most)
+        return GivenDraws(
+            *(values if values is None else values[:, ::step] for values in vars(self).values())
+        )
+
 
 class Place(NamedTuple):
     """Which draw a chain stands at."""
@@ -150,10 +157,8 @@ LEAST_DRAWS = 100  # of a chain
 _WHERE = "model_evidence: draws"
 
 
-def draws_of(
-    tree: xr.DataTree, model: GPModel, most: int
-) -> tuple[GivenDraws, dict[str, np.ndarray] | None]:
-    """At most so many draws a chain of results of `sample`, and what their pilot found, if any, as a stage.
+def draws_of(tree: xr.DataTree, model: GPModel) -> tuple[GivenDraws, dict[str, np.ndarray] | None]:
+    """The draws in results of `sample`, and what their pilot found, if any, as a stage.
 
     A pilot of `PseudoMarginalHMC` lends its frame, in whose center sites are fitted. The pilot's reference
     was frozen before the first of these draws, which a reference must be: one fitted to draws that are then
@@ -173,8 +178,7 @@ def draws_of(
         raise InputError(
             f"{_WHERE}: found {n_draws} draws a chain; allowed: {LEAST_DRAWS} or more; run longer chains"
         )
-    evenly = {"draw": slice(None, None, -(-n_draws // most))}
-    theta = posterior["theta"].isel(evenly).values
+    theta = posterior["theta"].values
     stage = _stage_of(tree["pilot"].to_dataset(), model) if "pilot" in groups else None
     if model.likelihood.conjugate:
         return GivenDraws(theta), stage
@@ -182,9 +186,8 @@ def draws_of(
     if name not in posterior:
         raise InputError(f"{_WHERE}: found no {name}; sample with keep_latents=True")
     stats = tree["sample_stats"].to_dataset().transpose("chain", "draw", ...)
-    own = (values.isel(evenly).values for values in (posterior[name], stats["sum_log_likelihood"]))
-    latents, log_likelihood = own
-    return GivenDraws(theta, latents.reshape(*theta.shape[:2], -1), log_likelihood), stage
+    latents = posterior[name].values.reshape(*theta.shape[:2], -1)
+    return GivenDraws(theta, latents, stats["sum_log_likelihood"].values), stage
 
 
 def as_drawn(model: GPModel, tree: xr.DataTree) -> GPModel:

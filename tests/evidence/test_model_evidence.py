@@ -331,11 +331,18 @@ def test_draws_of_labels_bring_the_frame_of_their_reference():
     assert abs(value - float(exact["log_evidence"])) < 4.0 * np.hypot(error, 0.02)
     assert float(run.evidence["n_gradient_pilot"]) == 0.0
     assert "pilot" not in run.children
-    # half of the draws are given, so that the others are new
-    longer = gp.model_evidence(model, target_error=1e-4, **settings | {"n_draws": 300})
+    assert run.posterior.sizes["draw"] == 400
+    fewer = gp.model_evidence(model, **settings | {"n_draws": 200})
+    assert fewer.posterior.sizes["draw"] == 200
+    # too few: all that there are, then new ones
+    all_given = gp.model_evidence(model, target_error=1e-4, **settings | {"n_draws": 200})
+    assert at_bridge(all_given)[0] == pytest.approx(value, abs=0.1)
+    assert all_given.posterior.sizes["draw"] == 400
+    assert "pilot" not in all_given.children
+    longer = gp.model_evidence(model, target_error=1e-4, **settings | {"n_draws": 800})
+    assert longer.posterior.sizes["draw"] == 800
     assert (longer.pilot["acceptance_rate"][..., -1] > 0.5).all()
     again, error = at_bridge(longer)
-    assert longer.posterior.sizes["draw"] == 300
     assert abs(again - float(exact["log_evidence"])) < 4.0 * np.hypot(error, 0.02)
 
 
