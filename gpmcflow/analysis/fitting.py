@@ -238,8 +238,8 @@ def draw(
     By joint split HMC; of labels, and of few cases of Student-t, by what `sample` chooses: pseudo-marginal
     HMC where its draws of the latents are good ones. With Gaussian noise and a dense covariance independence
     Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if
-    these draws converge. Chains that do not converge are run once more, up to `MOST_GROWTH` times as long or
-    `MOST_DRAWS`, unless they were too short to.
+    these draws converge. Chains that do not converge go on once, up to `MOST_GROWTH` times as long or
+    `MOST_DRAWS`, unless they were too short to: from their last checkpoint where the execution keeps one.
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
@@ -259,7 +259,7 @@ def draw(
         draws = sample(model, sampler, execution=inside(stage), **run)
         if not too_short and not converged(draws):
             longer = run | {"n_draws": short * growth(draws, short)}
-            draws = sample(model, sampler, execution=inside(f"{stage}-longer"), **longer)
+            draws = sample(model, sampler, execution=inside(stage), **longer)
         if stage == "joint" or converged(draws):
             break
     return draws

@@ -116,6 +116,15 @@ def fault(path: Path, identity: str) -> str | None:
     return None if stored == identity else _OTHER
 
 
+def identity_of(path: Path) -> str | None:
+    """The digest of what a file belongs to; None where it cannot be read."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return _header(archive)[0]
+    except Exception:
+        return None
+
+
 def _header(archive: zipfile.ZipFile) -> tuple[str, list[str]]:
     """Return identity and names; raise for a file without all parts it had, or not as it is written."""
     if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):

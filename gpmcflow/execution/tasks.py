@@ -13,6 +13,7 @@ from gpmcflow.execution.randomness import ChainGenerators, chain_generators
 from gpmcflow.execution.segment_files import (
     BlockFolder,
     fault,
+    identity_of,
     read_arrays,
     read_if_whole,
     write_arrays,
@@ -146,7 +147,12 @@ def _advance_on_disk(box: ProgramBox, task: SegmentTask) -> SegmentFile:
         known = "acceptance_rate" in program.outputs()
         rates = read_arrays(path, ["acceptance_rate"]) if known else {}
         return SegmentFile(str(path), True, mean_acceptance(rates))
-    if path.exists():
+    # the last segment of a run of fewer draws is shorter, which is no fault
+    shorter = {
+        box.identity.of_file("segment", task.chains, task.start, stop)
+        for stop in range(task.start + 1, task.stop)
+    }
+    if path.exists() and identity_of(path) not in shorter:
         remarks.append(f"{path}: {wrong}; it is computed again.")
     carry, rng = _carry_before(box, task, folder, remarks)
     carry, outputs = _advance(program, rng, carry, task.start, task.stop)

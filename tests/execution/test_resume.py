@@ -170,6 +170,11 @@ def test_more_draws_and_more_chains_go_on_from_what_is_there(resume, walk):
     assert {call[0] for call in calls} == {4}
     digest, calls, _ = resume(n_chains=2, first_chain=4)
     assert calls == []
+    resume(length=73)  # whose last segment is short
+    digest, calls, warned = resume(length=85)
+    assert digest == array_digest(run(walk(), **SIZES | {"length": 85}, execution=HOW))
+    assert calls == [(chain, *ends) for chain in (0, 2) for ends in ((70, 80), (80, 85))]
+    assert warned == []
 
 
 def test_another_segment_length_still_ends_in_the_same_numbers(resume, expected):

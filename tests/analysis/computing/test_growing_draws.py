@@ -8,7 +8,9 @@ import xarray as xr
 
 import gpmcflow as gp
 from gpmcflow.analysis import fitting
+from gpmcflow.execution import tasks
 
+QUIET = gp.Execution(progress=False)
 GOOD = {"r_hat": 1.0, "r_hat_limit": 1.02, "ess_bulk": 500.0, "ess_tail": 450.0}
 FEW = GOOD | {"ess_tail": 250.0}
 
@@ -46,14 +48,13 @@ def counts(n):
 @pytest.mark.parametrize(
     ("model", "sampler"),
     [
-        (labels(300), "NoneType"),  # what `sample` chooses
-        (labels(301), "JointSplitHMC"),
+        (labels(500), "NoneType"),  # what `sample` chooses
         (counts(20), "JointSplitHMC"),
         (gp.GPModel(np.arange(20.0), np.ones(20), gp.Matern32(), gp.StudentT()), "NoneType"),
         (labels(20, gp.Linear() + gp.Constant(signal_sd=2.0)), "JointSplitHMC"),  # few weights
     ],
 )
-def test_few_labels_are_drawn_by_what_sample_chooses(monkeypatch, model, sampler):
+def test_labels_are_drawn_by_what_sample_chooses(monkeypatch, model, sampler):
     assert runs_of(monkeypatch, model, GOOD) == [(sampler, 1000)]
 
 
@@ -69,6 +70,34 @@ def test_few_labels_are_drawn_by_what_sample_chooses(monkeypatch, model, sampler
 def test_chains_that_do_not_converge_are_run_once_more(monkeypatch, worst, times):
     own = runs_of(monkeypatch, counts(20), worst)
     assert [draws for _, draws in own] == [1000, 1000 * times]
+
+
+def test_chains_go_on_from_where_they_ended(monkeypatch, tmp_path):
+    """The longer run takes what the short one left, and has the numbers of a run of its own."""
+    monkeypatch.setattr(fitting, "converged", lambda tree: tree["posterior"].sizes["draw"] > 100)
+    monkeypatch.setattr(fitting, "growth", lambda *_: 2)
+    sampling = {"chains": 4, "draws": 100, "warmup": 20}
+    how = gp.Execution(
+        state_dir=tmp_path, block_size=1, segment_length=30, scheduler="synchronous", progress=False
+    )
+    written, model = [], counts(8)
+    real = tasks.write_arrays
+
+    def spied(path, *args, **settings):
+        written.append(path)
+        return real(path, *args, **settings)
+
+    monkeypatch.setattr(tasks, "write_arrays", spied)
+    run = {"seed": 1, "key": ("a",), "predictive": False}
+    draws = fitting.draw(model, sampling, execution=how, **run)
+    assert draws["posterior"].sizes["draw"] == 200
+    segments = [path for path in written if path.match("block_*/segment_*")]
+    of_chains = [path for path in segments if "pilot" not in path.parts]
+    assert len(of_chains) == 4 * 8  # of 30 draws, 20 of them warm-up; none is written twice
+    own = gp.sample(
+        model, gp.JointSplitHMC(), n_chains=4, n_draws=200, n_warmup=20, execution=QUIET, **run
+    )
+    np.testing.assert_array_equal(draws["posterior/theta"], own["posterior/theta"])
 
 
 @pytest.mark.parametrize(
