@@ -32,7 +32,7 @@ from gpmcflow.approximations.multi_prediction import multi_predictor
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.data.outcome_again import leak_words
 from gpmcflow.errors import InputError
-from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES, default_sampler
+from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES
 from gpmcflow.evidence.two_ends import PER_DRAW
 from gpmcflow.jobs.costs import Context, Cost, repeated, timed
 from gpmcflow.jobs.resources import model_numbers, tiled_numbers
@@ -273,8 +273,7 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
     model = _model(context, job)
     chains, draws = sampling["chains"], sampling["draws"]
     if model.likelihood.conjugate and not model.basis:
-        searches = MOST_STARTS * (20 + 2 * unit.dim) * unit.gradient
-        pilot = FittedIndependence().n_pilot * unit.draw + searches
+        pilot = FittedIndependence().n_pilot * unit.draw + _searches(unit)
         if suits(model):
             pilot = SEARCH_FOR_MODES[0] * unit.draw + SEARCH_FOR_MODES[1] * unit.gradient
         work = chains * draws * unit.draw
@@ -286,6 +285,11 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
         work = chains * (draws + sampling["warmup"]) * each
     n_kept = unit.dim + (0 if model.likelihood.conjugate else model.n_latents)
     return _of_chains(context, job, pilot, work, 2 * 8 * chains * draws * (n_kept + 8))
+
+
+def _searches(unit: Unit) -> float:
+    """Seconds of climbs to a mode, and of the curvature there."""
+    return MOST_STARTS * (20 + 2 * unit.dim) * unit.gradient
 
 
 def _trajectory(model: GPModel, unit: Unit) -> float:
@@ -312,16 +316,16 @@ def _of_chains(
 def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     """Values at draws of the posterior and of the reference, and a ladder if the route may have one.
 
-    Draws of a Gaussian likelihood get latents anew, and one pilot of joint split HMC for each chain.
+    Draws of a Gaussian likelihood get latents anew, and a reference at their mode.
     """
     unit, settings = _unit(context, job), context.config["analyses"][job.problem]
     evidence, chains = settings["evidence"], settings["sampling"]["chains"]
     model = _model(context, job)
     each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
     at_a_draw = (1 + PER_DRAW) * unit.value + model.likelihood.conjugate * unit.gradient
-    work = chains * draws * at_a_draw
+    work, alone = chains * draws * at_a_draw, 0.0
     if model.likelihood.conjugate and not model.basis:
-        work += chains * default_sampler(model).transitions_before_draws(model, 0) * each
+        alone = _searches(unit)
     ladder = evidence["route"] != "two_ended"
     if ladder:
         work += chains * evidence["draws"] * LADDER * each
@@ -334,7 +338,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     if ladder:
         numbers += chains * evidence["draws"] * 6 * MOST_TEMPERATURES
     state = numbers + chains * draws * model.n_latents  # which the results leave out
-    return _of_chains(context, job, 0.0, work, 8 * (numbers + state), shared=ladder)
+    return _of_chains(context, job, alone, work, 8 * (numbers + state), shared=ladder)
 
 
 def summary_cost(context: Context, job: PlannedJob) -> Cost:

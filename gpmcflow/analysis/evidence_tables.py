@@ -41,8 +41,7 @@ def evidence_of(
     Observations and log likelihoods by case, all of standardised outcomes, stand beside the draws themselves.
 
     Draws of `JointSplitHMC` and `PseudoMarginalHMC` bring a pilot along, and a bridge costs values of the
-    density alone; others have none, and a pilot runs for each chain. ``log_units`` is the sum of
-    `Rows.log_units`.
+    density alone; for others a search finds the mode first. ``log_units`` is the sum of `Rows.log_units`.
     """
     tree = model_evidence(
         model,

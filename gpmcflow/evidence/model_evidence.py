@@ -43,6 +43,7 @@ from gpmcflow.evidence.two_ends import (
     ReplaySampler,
     as_drawn,
     draws_of,
+    stage_at_mode,
 )
 from gpmcflow.execution import (
     Execution,
@@ -119,8 +120,9 @@ def model_evidence(
     draws:
         Results of `sample` for this model, latents among them, in the place of new chains; each chain is a
         replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along, those of
-        `PseudoMarginalHMC` a frame that the reference is made of. ``n_draws`` of a chain are taken, all where
-        these are too few for ``target_error``, and then new and longer chains, up to ``n_draws``.
+        `PseudoMarginalHMC` a frame that the reference is made of; for others it is made of the mode and the
+        curvature there. ``n_draws`` of a chain are taken, all where these are too few for ``target_error``,
+        and then new and longer chains, up to ``n_draws``.
     route:
         "mixture", "two_ended", "ladder", or "auto". That takes the mixture as above, unless a sampler or
         draws are given; else "two_ended" and, where an alarm tells of poor overlap, the ladder.
@@ -208,6 +210,10 @@ def model_evidence(
     )
     problem, streams = EndsProblem.of(model, None), {"seed": seed, "key": tuple(key)}
     with _one_place(replace(how, compute=True)) as how:
+        spent = 0
+        if pilot is None and reused is not None:
+            pilot = stage_at_mode(problem, seed, tuple(key))
+            spent = 0 if pilot is None else int(pilot["n_gradient"].sum())
         if pilot is None:
             tuned, stages = sampler.tune(problem, n_replicates, execution=how, **streams)
         else:
@@ -251,7 +257,7 @@ def model_evidence(
         groups["tempered"] = ladder_group(ladder)
     if stages is not None:
         groups["pilot"] = _pilot_group(model, stages)
-    spent = 0 if stages is None else int(stages["n_gradient"].sum())
+        spent += int(stages["n_gradient"].sum())
     missed: list[str] = []
     if suits(model):
         rng = chain_generators(seed, *key, "modes", chains=[0]).generator(0)

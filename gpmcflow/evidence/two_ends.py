@@ -11,17 +11,18 @@ import xarray as xr
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.evidence.joint_tempering import JointPath
-from gpmcflow.execution import array_digest, text_digest
+from gpmcflow.execution import array_digest, chain_generators, text_digest
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites, sites_at
-from gpmcflow.samplers.adaptation.joint_pilot import FIRST_STEP, Stage, site_factor
+from gpmcflow.samplers.adaptation.joint_pilot import FIRST_STEP, Stage, first_stage, site_factor
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.split_dynamics import SplitInfo
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, SplitTransition, TunedSplitHMC
 from gpmcflow.samplers.problem import Outputs
+from gpmcflow.samplers.program import stacked
 
 PER_DRAW = 4  # draws of the reference, values only, for one of the posterior
 
@@ -236,7 +237,18 @@ def _about(center: np.ndarray, scale: np.ndarray, model: GPModel) -> dict[str, n
     stage = Stage(
         center, np.empty(0), center, scale, *sites, FIRST_STEP, 1, np.nan, n_gradient=0, n_diverging=0
     )  # fmt: skip
-    return {name: np.asarray(value)[None] for name, value in stage._asdict().items()}
+    return stacked([stage])
+
+
+def stage_at_mode(problem: JointProblem, seed: int, key: tuple) -> dict[str, np.ndarray] | None:
+    """The first stage of a pilot, mode and curvature with a step that is not tuned; None without a mode."""
+    model = problem.target
+    rng = chain_generators(seed, *key, problem.stream, "mode", chains=[0]).generator(0)
+    density = density_of(model, plain_sites(model))
+    try:
+        return stacked([first_stage(density, problem.pilot_starts(rng), rng)])
+    except NumericalError:
+        return None
 
 
 def _last_stage(pilot: xr.Dataset) -> dict[str, np.ndarray]:
