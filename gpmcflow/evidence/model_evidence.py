@@ -228,7 +228,7 @@ def model_evidence(
                 rounds.append(("all ends", n_given, reused))
             rounds += [("new ends", length, None) for length in lengths if length > n_given]
         for name, length, given in rounds[:1] if route == "ladder" else rounds:
-            if name == "new ends" and stages is None and not tuned.settled:
+            if name == "new ends" and not tuned.settled:
                 tuned, stages = sampler.tune(problem, n_replicates, execution=how, **streams)
                 replicates = replace(replicates, tuned=tuned)
             ends = replicates.ends(given, length, name)

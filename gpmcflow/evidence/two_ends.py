@@ -17,7 +17,13 @@ from gpmcflow.models.description import data_of, describe
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites, sites_at
-from gpmcflow.samplers.adaptation.joint_pilot import FIRST_STEP, Stage, first_stage, site_factor
+from gpmcflow.samplers.adaptation.joint_pilot import (
+    FIRST_STEP,
+    Stage,
+    first_stage,
+    require_factor,
+    site_factor,
+)
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.split_dynamics import SplitInfo
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, SplitTransition, TunedSplitHMC
@@ -246,6 +252,7 @@ def stage_at_mode(problem: JointProblem, seed: int, key: tuple) -> dict[str, np.
     rng = chain_generators(seed, *key, problem.stream, "mode", chains=[0]).generator(0)
     density = density_of(model, plain_sites(model))
     try:
+        require_factor(model)
         return stacked([first_stage(density, problem.pilot_starts(rng), rng)])
     except NumericalError:
         return None

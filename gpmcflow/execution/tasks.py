@@ -147,13 +147,14 @@ def _advance_on_disk(box: ProgramBox, task: SegmentTask) -> SegmentFile:
         known = "acceptance_rate" in program.outputs()
         rates = read_arrays(path, ["acceptance_rate"]) if known else {}
         return SegmentFile(str(path), True, mean_acceptance(rates))
-    # the last segment of a run of fewer draws is shorter, which is no fault
-    shorter = {
-        box.identity.of_file("segment", task.chains, task.start, stop)
-        for stop in range(task.start + 1, task.stop)
-    }
-    if path.exists() and identity_of(path) not in shorter:
-        remarks.append(f"{path}: {wrong}; it is computed again.")
+    if path.exists():
+        # the last segment of a run of fewer draws is shorter, which is no fault
+        shorter = {
+            box.identity.of_file("segment", task.chains, task.start, stop)
+            for stop in range(task.start + 1, task.stop)
+        }
+        if identity_of(path) not in shorter:
+            remarks.append(f"{path}: {wrong}; it is computed again.")
     carry, rng = _carry_before(box, task, folder, remarks)
     carry, outputs = _advance(program, rng, carry, task.start, task.stop)
     # The checkpoint goes first: a whole segment then always means that one can go on from it.

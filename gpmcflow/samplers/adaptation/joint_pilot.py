@@ -89,6 +89,12 @@ def site_factor(model: GPModel) -> float:
     return 1.0 if model.basis else LABELS
 
 
+def require_factor(model: GPModel) -> None:
+    """Raise `NumericalError` where draws of integrated latents would find no factor of the covariance."""
+    if model.likelihood.conjugate and not model.basis:
+        model.filled_factor(model.full(model.prior_median()))
+
+
 def first_stage(density: Density, starts: list[np.ndarray], rng: np.random.Generator) -> Stage:
     """Mode, and the frame of the curvature there."""
     mode, model = find_mode(density, starts), density.model

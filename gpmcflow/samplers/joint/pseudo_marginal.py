@@ -16,7 +16,6 @@ from gpmcflow.approximations.integrated import WarmEvidence, climbed_modes, weig
 from gpmcflow.approximations.mixture import Mixture, Mode, has_normal_coordinates
 from gpmcflow.approximations.site_draws import N_TRIALS, Draws, SettingFit
 from gpmcflow.diagnostics.importance_weights import (
-    BAD_K,
     effective_size,
     normalised_weights,
     smooth_weights,
@@ -67,11 +66,12 @@ class EvidenceFrame(NamedTuple):
         nearest = int(np.square(self.x - x).sum(1).argmin())
         return self.precision[nearest], self.shift[nearest]
 
-    def refitted(self, draws: np.ndarray, weight: float) -> EvidenceFrame:
-        """The same with center and scale of draws x (m, d); the old ones count as ``weight`` draws."""
-        m = len(draws)
-        before = self.scale @ self.scale.T
-        return self._replace(**_moments(draws, np.full(m, 1.0 / m), m, before, weight))
+    def refitted(self, draws: np.ndarray) -> EvidenceFrame:
+        """The same with center and scale of draws x (m, d); the old ones count as d + 1 draws."""
+        m, d = draws.shape
+        return self._replace(
+            **_moments(draws, np.full(m, 1.0 / m), m, self.scale @ self.scale.T, d + 1)
+        )
 
 
 def first_frame(
@@ -257,8 +257,7 @@ class PseudoMarginalHMC(Sampler):
             raise InputError(f"PseudoMarginalHMC: {refused}; take JointSplitHMC()")
         rng = chain_generators(seed, *key, "pseudo_marginal", chains=range(1)).generator(0)
         frame, starts, report = first_frame(model, rng)
-        weighted = float(report["effective_size"]) if report["pareto_k"] <= BAD_K else 0.0
-        frame, spent, (share, levels) = self._settled(model, frame, weighted, rng)
+        frame, spent, (share, levels) = self._settled(model, frame, rng)
         report = report.assign(
             latent_share=share, n_levels=levels, step_size=frame.step_size, n_steps=frame.n_steps,
             n_fit=int(report["n_fit"]) + spent,
@@ -274,12 +273,9 @@ class PseudoMarginalHMC(Sampler):
         return Tuned(replace(self, frame=frame, pilot=report), problem, {"pilot": report})
 
     def _settled(
-        self, model: GPModel, frame: EvidenceFrame, weighted: float, rng: np.random.Generator
+        self, model: GPModel, frame: EvidenceFrame, rng: np.random.Generator
     ) -> tuple[EvidenceFrame, int, np.ndarray]:
-        """The frame after two rounds of transitions, their fits, and mean share and levels of the second.
-
-        After the first it is refitted, and counts as ``weighted`` and d + 1 draws beside those of the round.
-        """
+        """The frame after two rounds of transitions, their fits, and mean share and levels of the second."""
         state, spent = None, 0
         for length in (SETTLING + 5 * model.dim, SETTLING):
             transition = PseudoMarginalTransition(model, replace(self, frame=frame))
@@ -297,7 +293,7 @@ class PseudoMarginalHMC(Sampler):
                 told.append((info.latent_share, info.n_levels))
             frame = frame._replace(step_size=tuner.average)
             if length > SETTLING:
-                frame = frame.refitted(np.array(draws), weighted + model.dim + 1)
+                frame = frame.refitted(np.array(draws))
         return frame, spent, np.mean(told, 0)
 
     def bind(self, target: GPModel, chain: int = 0) -> PseudoMarginalTransition:

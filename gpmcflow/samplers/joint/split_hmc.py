@@ -16,6 +16,7 @@ from gpmcflow.samplers.adaptation.joint_pilot import (
     PilotProgram,
     Stage,
     pilot_group,
+    require_factor,
     round_lengths,
     run_pilots,
     site_factor,
@@ -141,8 +142,7 @@ class JointSplitHMC(Sampler):
         """What pilots found, chain k to move in the frame of pilot k or of the last, and their stages."""
         model = problem.target
         _ = model.parameters.normal  # refuse hyperpriors here, not in a worker
-        if model.likelihood.conjugate and not model.basis:
-            model.filled_factor(model.full(model.prior_median()))  # draws of latents need one
+        require_factor(model)
         pilot = PilotProgram(problem, self)
         stages = run_pilots(pilot, n_pilots=n_pilots, **run)
         last = {name: values[:, -1] for name, values in stages.items()}
