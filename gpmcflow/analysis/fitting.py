@@ -39,8 +39,9 @@ from gpmcflow.samplers.joint.pseudo_marginal import prefers_pseudo_marginal
 from gpmcflow.samplers.sampling import sample
 
 LEFT_OUT_RESPONSES = ("grades", "share")  # kinds of which leave-one-out has predictions, too
-MOST_GROWTH, MOST_DRAWS = 4, 4000  # of chains that do not converge, whichever is more
-MARGIN = 1.3  # of the effective draws aimed at
+LEAST_STEP, MOST_STEP = 1.25, 2.0  # times as many draws each time chains go on
+MOST_GROWTH, MOST_DRAWS = 4, 4000  # in all, whichever is more
+MARGIN = 1.1  # of the effective draws aimed at, as chains may go on again
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
 MOST_WORK = 2e10  # numbers of annealing with basis functions, a few minutes of a core
@@ -238,8 +239,8 @@ def draw(
     By joint split HMC; of labels, and of few cases of Student-t, by what `sample` chooses: pseudo-marginal
     HMC where its draws of the latents are good ones. With Gaussian noise and a dense covariance independence
     Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if
-    these draws converge. Chains that do not converge go on once, up to `MOST_GROWTH` times as long or
-    `MOST_DRAWS`, unless they were too short to: from their last checkpoint where the execution keeps one.
+    these draws converge. Chains that do not converge go on, up to `MOST_GROWTH` times as long or `MOST_DRAWS`
+    draws, unless they were too short to: from their last checkpoint where the execution keeps one.
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
@@ -253,24 +254,28 @@ def draw(
     }
     samplers = {"independence": independent} if share >= LEAST_SHARE else {}
     samplers |= {"joint": None if prefers_pseudo_marginal(model) else JointSplitHMC()}
-    inside, short = Execution.of(execution).inside, run["n_draws"]
-    too_short = run["n_chains"] * short < FEWEST_EFFECTIVE or not model.dim
+    inside, most = Execution.of(execution).inside, max(MOST_GROWTH * sampling["draws"], MOST_DRAWS)
+    too_short = sampling["chains"] * sampling["draws"] < FEWEST_EFFECTIVE or not model.dim
     for stage, sampler in samplers.items():
+        n_draws = sampling["draws"]
         draws = sample(model, sampler, execution=inside(stage), **run)
-        if not too_short and not converged(draws):
-            longer = run | {"n_draws": short * growth(draws, short)}
-            draws = sample(model, sampler, execution=inside(stage), **longer)
+        while not (too_short or n_draws == most or converged(draws)):
+            n_draws = min(n_wanted(draws, n_draws), most)
+            draws = sample(model, sampler, execution=inside(stage), **run | {"n_draws": n_draws})
         if stage == "joint" or converged(draws):
             break
     return draws
 
 
-def growth(draws: xr.DataTree, n_draws: int) -> int:
-    """How many times as many draws would be enough, with a margin: from 2 to 4, or to `MOST_DRAWS`."""
-    worst, most = convergence(draws), max(MOST_GROWTH, MOST_DRAWS // n_draws)
-    needed = MARGIN * FEWEST_EFFECTIVE / min(worst["ess_bulk"], worst["ess_tail"])
+def n_wanted(draws: xr.DataTree, n_draws: int) -> int:
+    """How many draws of a chain would be enough, with a margin; 1.25 to 2 times as many as there are.
+
+    Twice as many where the chains disagree. Effective draws of short chains are estimated too low.
+    """
+    worst = convergence(draws)
     agree = worst["r_hat"] <= worst["r_hat_limit"]
-    return int(np.clip(np.ceil(needed), 2, most)) if agree else most
+    times = MARGIN * FEWEST_EFFECTIVE / min(worst["ess_bulk"], worst["ess_tail"])
+    return round(n_draws * (np.clip(times, LEAST_STEP, MOST_STEP) if agree else MOST_STEP))
 
 
 def n_left_out(model: GPModel) -> int:

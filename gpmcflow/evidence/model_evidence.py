@@ -40,6 +40,7 @@ from gpmcflow.evidence.two_ends import (
     EndsProblem,
     EndsSampler,
     GivenDraws,
+    GivenEnds,
     ReplaySampler,
     as_drawn,
     draws_of,
@@ -391,12 +392,12 @@ class _Replicates:
 
     def ends(self, reused: GivenDraws | None, length: int, name: str) -> Ends:
         """u of so many draws of the posterior, and of the reference."""
-        tuned = self.tuned
+        problem, tuned = self.problem, self.tuned
         if reused is None:
             sampler = EndsSampler(tuned.settings, tuned.tuned_by, tuned.last)
         else:
-            sampler = ReplaySampler(tuned, reused)
-        program = ChainProgram(self.problem, sampler)
+            problem, sampler = GivenEnds.of(self.model, None), ReplaySampler(tuned, reused)
+        program = ChainProgram(problem, sampler)
         values = self._run(program, name, self.n_replicates, length)
         latents = values[self.model.latent_variable]
         return Ends(

@@ -19,7 +19,7 @@ from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.variables import in_own_units
 
-LEAST_COUNTED = 100.0  # effective draws of the posterior side of a replicate's bridge
+LEAST_COUNTED = 100.0  # effective draws of the posterior side of a replicate's bridge, in the mean
 SLIGHT = 0.02  # nats
 
 
@@ -28,7 +28,7 @@ class Ends:
     """u at draws of the posterior and of the reference of R replicates, and what the chains tell."""
 
     log_ratio: np.ndarray  #: (R, N)
-    reference: np.ndarray  #: (R, N, 4)
+    reference: np.ndarray  #: (R, N, k)
     theta: np.ndarray  #: (R, N, d)
     latents: np.ndarray  #: (R, N, m)
     sum_log_likelihood: np.ndarray  #: (R, N), log p(y | f)
@@ -52,11 +52,13 @@ class Ends:
 
     @property
     def counted(self) -> float:
-        """Effective draws of the posterior side, of the replicate that has fewest.
+        """Effective draws of the posterior side of a replicate: their mean, or if less twice the fewest.
 
-        Infinite where that side adds less than `SLIGHT` to all errors, so that their number hardly matters.
+        Of replicates in which that side adds more than `SLIGHT` to the error; infinite where it adds less in
+        all, so that their number hardly matters.
         """
-        return min(b.counted if b.upper_error > SLIGHT else np.inf for b in self.bridges)
+        counts = [b.counted for b in self.bridges if b.upper_error > SLIGHT]
+        return min(float(np.mean(counts)), 2.0 * min(counts)) if counts else np.inf
 
     @cached_property
     def overlap(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -30,19 +30,27 @@ from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, SplitTransition, Tu
 from gpmcflow.samplers.problem import Outputs
 from gpmcflow.samplers.program import stacked
 
-PER_DRAW = 4  # draws of the reference, values only, for one of the posterior
+PER_DRAW = 4  # draws of the reference, values only, for one of the posterior by a trajectory
+PER_GIVEN = 2  # for one that is there already, and costs a value, too
 
 
 class EndsProblem(JointProblem):
-    """As `JointProblem`, with u at each draw, and at draws of the reference."""
+    """As `JointProblem`, with u at each draw, and at ``per_draw`` of the reference."""
 
     stream = "model_evidence"
+    per_draw: ClassVar[int] = PER_DRAW
 
     @property
     def recorded(self) -> Outputs:
-        """theta, latents, log likelihoods, u of the draw, and of `PER_DRAW` of the reference."""
-        ends: Outputs = {"log_ratio": ((), "<f8"), "reference": ((PER_DRAW,), "<f8")}
+        """theta, latents, log likelihoods, u of the draw, and of those of the reference."""
+        ends: Outputs = {"log_ratio": ((), "<f8"), "reference": ((self.per_draw,), "<f8")}
         return super().recorded | ends
+
+
+class GivenEnds(EndsProblem):
+    """Of draws that are there already."""
+
+    per_draw = PER_GIVEN
 
 
 class EndsSampler(TunedSplitHMC):
@@ -54,7 +62,7 @@ class EndsSampler(TunedSplitHMC):
 
     def digest(self) -> str:
         """That of the pilots, and what is recorded."""
-        return f"{self.tuned_by} {PER_DRAW}"
+        return f"{self.tuned_by} {PER_DRAW} {PER_GIVEN}"
 
 
 class EndsTransition(SplitTransition):
@@ -66,7 +74,7 @@ class EndsTransition(SplitTransition):
 
     def record(self, rng: np.random.Generator, state: Any) -> dict[str, Any]:
         """What `SplitTransition` records, and u."""
-        ends = _ends(rng, self.path, self.target.x(state), state.latents)
+        ends = _ends(rng, self.path, self.target.x(state), state.latents, PER_DRAW)
         return super().record(rng, state) | ends
 
 
@@ -149,14 +157,14 @@ class Replay:
             "complete_log_likelihood": np.nan,
             "sum_log_likelihood": log_likelihood,
             "lp": np.nan,
-            **_ends(rng, self.path, model.parameters.to_normal(theta), latents),
+            **_ends(rng, self.path, model.parameters.to_normal(theta), latents, PER_GIVEN),
         }
 
 
 def _ends(
-    rng: np.random.Generator, path: JointPath, x: np.ndarray, latents: np.ndarray
+    rng: np.random.Generator, path: JointPath, x: np.ndarray, latents: np.ndarray, per_draw: int
 ) -> dict[str, Any]:
-    reference = np.array([path.reference(rng) for _ in range(PER_DRAW)])
+    reference = np.array([path.reference(rng) for _ in range(per_draw)])
     return {"log_ratio": path.posterior(rng, x, latents), "reference": reference}
 
 
