@@ -57,8 +57,8 @@ def read_draws(
         if name not in posterior:
             return None
         values = posterior[name].transpose("chain", "draw", ...)
-        draws = values.sizes["draw"]
-        return np.stack([values[k // draws, k % draws].values for k in rows])
+        chain, draw = np.divmod(rows, values.sizes["draw"])
+        return np.concatenate([values[c, draw[chain == c]].values for c in np.unique(chain)])
 
     thetas = taken("theta")
     latents = taken("latent" if thetas is None else model.latent_variable)
