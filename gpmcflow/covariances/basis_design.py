@@ -255,5 +255,5 @@ def _levels_of(terms: Sequence[tuple[LevelBlock, Block, slice]], X: np.ndarray) 
     """Terms of the same levels as one."""
     levels = terms[0][0]
     places = [np.arange(own.start, own.stop).reshape(levels.size, -1) for _, _, own in terms]
-    multipliers = [block.values(X) for _, block, _ in terms]
-    return _Levels(np.hstack(places), levels.codes(X), np.hstack(multipliers))
+    multipliers = np.hstack([block.values(X) for _, block, _ in terms])
+    return _Levels(np.hstack(places), levels.codes(X), np.ascontiguousarray(multipliers))

@@ -11,22 +11,23 @@ from gpmcflow.numerics.code_cache import compiled
 WIDE = 8  # functions of each level from which a level's rows are one product of BLAS
 
 
-@compiled
+@compiled(fastmath={"contract", "reassoc"})
 def add_products(codes, rows, coefficients, out):
     """out_i += rows_i . coefficients_(codes_i), coefficients (levels, k)."""
     for i in range(codes.size):
-        total = 0.0
-        for a in range(rows.shape[1]):
-            total += rows[i, a] * coefficients[codes[i], a]
+        row, own, total = rows[i], coefficients[codes[i]], 0.0
+        for a in range(row.size):
+            total += row[a] * own[a]
         out[i] += total
 
 
-@compiled
+@compiled(fastmath={"contract"})
 def add_sums(codes, rows, v, out):
     """out_(codes_i) += v_i rows_i, out (levels, k)."""
     for i in range(codes.size):
-        for a in range(rows.shape[1]):
-            out[codes[i], a] += v[i] * rows[i, a]
+        row, own, factor = rows[i], out[codes[i]], v[i]
+        for a in range(row.size):
+            own[a] += factor * row[a]
 
 
 def add_outer(codes: np.ndarray, left: np.ndarray, right: np.ndarray, out: np.ndarray) -> None:

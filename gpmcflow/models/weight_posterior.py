@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpmcflow.covariances.basis_design import ArrowMatrix, BasisDesign, TipRows, by_level
-from gpmcflow.covariances.level_products import products
+from gpmcflow.covariances.level_products import WIDE, products
 
 
 class WeightPosterior:
@@ -141,7 +141,7 @@ class WeightPosterior:
         T = lapack.dtrtri(self._R, lower=1, overwrite_c=1)[0] if len(rest) else self._R
         above, below = self._inverse, self._B
         if len(tips):
-            below = -blas.dtrmm(1.0, T, by_level(above, below, transposed=True), lower=1)
+            below = -(T @ by_level(above, below, transposed=True))
         N, N_below, N_above = 0.5 * T, 0.5 * below, 0.5 * above
         tilted = 0.5 * self.mean
         if z is not None:
@@ -160,7 +160,7 @@ class WeightPosterior:
         inner[rest] = M @ s[rest] + s[rest] @ M
         if len(tips):
             blocks = _blocks_of_levels(above, N_above, below, N_below) * G.D
-            cross = N.T @ below + blas.dtrmm(1.0, T, N_below, lower=1, trans_a=1)
+            cross = N.T @ below + T.T @ N_below
             cross *= G.E
             inner[rest] += cross @ s[tips]
             of_blocks = by_level(blocks, s[tips]) + by_level(blocks, s[tips], transposed=True)
@@ -182,7 +182,14 @@ def _block_factors(tips: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndar
         A = np.linalg.cholesky(Q)
     except np.linalg.LinAlgError:
         return None
-    return A, np.tril(np.linalg.inv(A))
+    return A, _inverses(A)
+
+
+def _inverses(A: np.ndarray) -> np.ndarray:
+    """Inverses of lower triangular A_l (L, k, k); those of small ones in one call."""
+    if A.shape[1] < WIDE:
+        return np.tril(np.linalg.inv(A))
+    return np.array([lapack.dtrtri(own.T, lower=0)[0].T for own in A])
 
 
 def _blocks_of_levels(
