@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import yaml
 
+from gpmcflow.data.own_table import prepare_table
 from tests.data.small_files import seen
 
 N = 120
@@ -155,3 +157,13 @@ def test_blocks_numbered_in_another_order_than_the_file_has(tmp_path):
     assert settings(tmp_path, quake=RNG.permutation(quake)).groups == ()
     size = np.repeat(RNG.normal(size=24).round(3), 5)
     assert settings(tmp_path, quake=quake, size=size).groups == ()
+
+
+def test_a_time_of_day_is_an_input_in_hours(tmp_path):
+    """In learning and in rows to predict; 08:30 and 9:15 am alike."""
+    starts = [f"{8 + k % 9:02d}:{15 * (k % 4):02d}" for k in range(N)]
+    found = seen(tmp_path, "z", start=starts, a=Z, z=RNG.normal(size=N).round(3))
+    prepared = prepare_table(yaml.safe_load(found.text("own"))["data"], tmp_path)
+    (code,) = (code for code in prepared.encoding.codes if code.column == "start")
+    assert (code.low, code.high) == (8.0, 16.75)
+    np.testing.assert_array_equal(code.read(["08:30", "9:15 am"], "."), [8.5, 9.25])
