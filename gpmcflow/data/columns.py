@@ -298,7 +298,7 @@ def _describe(
     filled = ~no_value
     if not filled.any():
         return Column(name, "empty", "no cell filled in", no_value, np.asarray(cells, dtype=object))
-    values = parse_numbers(cells, decimal)
+    values = parse_numbers(cells, decimal, clocks=not categorical)
     values[no_value] = np.nan
     numeric = values if np.isfinite(values[filled]).all() else None
     labels = plain_labels(cells, numeric)
@@ -387,6 +387,7 @@ def _numbers(
     marked = (cell for cell in cells if not signs.isdisjoint(cell))
     signed = next((cell for cell in marked if np.isfinite(amount_of(cell, decimal))), None)
     words += f' (as "{signed}")' if signed else ""
+    words += f' of hours (as "{cells[0]}")' if ":" in cells[0] else ""
     if signed and _may_be_decimals(cells, table.separator, decimal):
         says = f'is {amount_of(signed, decimal):g} or {signed.replace(",", ".")}; write decimal: "," under'
         says += " data, or take the marks out of the file"

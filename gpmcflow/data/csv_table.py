@@ -280,6 +280,9 @@ THOUSANDS = re.compile(  # grouped digits, as 1,234.50; 1,234 may have a decimal
     r"[+\u2212-]?[1-9]\d{0,2}(?P<mark>[.,'’ ])\d{3}(?:(?P=mark)\d{3})*(?P<rest>(?!(?P=mark))[.,]\d+)?"
 )
 SIGNS = frozenset("$€£¥%‰°,.'’ ")  # beside or within a number
+CLOCK = re.compile(  # a time of day, or a duration
+    r"(?P<hour>\d{1,3}):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d(?:\.\d+)?))?(?:\s?(?P<half>[AaPp])\.?[Mm]\.?)?"
+)
 UNIT = re.compile(r"^([+\u2212-]?)\s*[$€£¥]\s*|\s*[%‰°$€£¥]$")  # before or behind a number
 
 
@@ -292,17 +295,31 @@ def missing_cells(cells: Sequence[str], words: Sequence[str], decimal: str = "."
     return empty | np.isin(parse_numbers(cells, decimal), numbers) if len(numbers) else empty
 
 
-def parse_numbers(cells: Sequence[str], decimal: str = ".") -> np.ndarray:
+def parse_numbers(cells: Sequence[str], decimal: str = ".", *, clocks: bool = True) -> np.ndarray:
     """Return the cells as float64, NaN for those that are no finite number.
 
     A currency sign or a percent sign beside a number is left out ("12 %" is 12), and so are marks between
-    groups of three digits other than the decimal mark ("1,234.5" is 1234.5).
+    groups of three digits other than the decimal mark ("1,234.5" is 1234.5). Times of day are hours ("08:30"
+    is 8.5) with `clocks`, where no cell is another number or beyond 24:00, as minutes and seconds are.
     """
     values = plain_numbers(cells, decimal)
     odd = np.isnan(values)
+    if clocks and odd.all() and any(CLOCK.fullmatch(cell) for cell in cells if ":" in cell):
+        hours = np.array([hours_of(cell) for cell in cells])
+        return values if np.nanmax(hours) > 24.0 else hours
     if odd.any():
         values[odd] = [amount_of(cells[i], decimal) for i in np.flatnonzero(odd)]
     return values
+
+
+def hours_of(cell: str) -> float:
+    """The hours of a clock time such as 8:30, 08:30:15 or 8:30 pm, NaN where there is none."""
+    if (match := CLOCK.fullmatch(cell)) is None:
+        return math.nan
+    hour = int(match["hour"])
+    if half := match["half"]:
+        hour = hour % 12 + 12 * (half in "pP")
+    return hour + int(match["minute"]) / 60.0 + float(match["second"] or 0.0) / 3600.0
 
 
 def plain_numbers(cells: Sequence[str], decimal: str) -> np.ndarray:

@@ -29,6 +29,19 @@ TOTAL_WORDS = {
     "played",
     "n",
 }
+CUT_WORDS = {
+    "cat", "category", "class", "classes", "group", "groups", "grp", "interval", "intervals", "bin",
+    "bins", "bracket", "band", "range", "level", "levels", "quartile", "quantile", "quintile", "decile",
+    "tercile", "tertile", "high", "low", "binary", "dummy", "coded", "cut",
+}  # fmt: skip
+CHANCE_DIGITS = 6  # a chance of one in a million
+QUOTIENT_WORDS = {
+    "per", "rate", "ratio", "share", "percent", "pct", "perc", "prop", "proportion", "intensity",
+    "mean", "avg", "average", "density", "pc", "capita",
+}  # fmt: skip
+ON_A_ROUNDED_LINE = 0.999
+FEW_ROWS = 6  # by which most products are told from others
+NEAR_PRODUCT = 0.02  # relative, of what may be the product of two rounded numbers
 RESCALINGS = (np.log, np.log10, np.log2, np.log1p, np.sqrt, np.square, np.reciprocal)
 MOST_DECIMALS = 6  # of a number that may be rounded from another
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
@@ -44,14 +57,15 @@ def find_outcome_again(
     """Return columns that are the outcome in other words, with the reason: they would give it away.
 
     A number that the outcome fixes, its quotient by exposure or trials, the parts of which it is the sum, the
-    log ratio or the difference (but for few rows), its changes, its distance from a number, the outcome
-    itself in most rows or in other units from year to year, numbers or classes of which one is cut into the
-    other, classes put together or taken apart, and what is known only where a case ended so, by the outcome
-    or `status`.
+    log ratio or the difference (but for few rows), its quotient by another column, its changes, its distance
+    from a number, the outcome itself in most rows or in other units from year to year, numbers or classes of
+    which one is cut into the other, classes put together or taken apart, and what is known only where a case
+    ended so, or says how it ended, by the outcome or `status`.
     """
     name, y = target.name, target.values if target.kind in ("number", "whole") else None
     numbers = [n for n in inputs if columns[n].kind in ("number", "whole")]
     found: dict[str, str] = {}
+    ends: list[Column] = []  # how cases ended, in more classes
     for other in inputs:
         column = columns[other]
         if other in numbers and y is not None:
@@ -71,12 +85,19 @@ def find_outcome_again(
         few = len(set(target.labels.tolist())) <= MOST_CLASSES
         if few and other in numbers and _is_cut(column.values, target):
             found[other] = f"{name} is cut from it"
-        elif classes and y is not None and _is_cut(y, column):
+        elif classes and y is not None and _is_cut(y, column, named=_named_after(other, name)):
             found[other] = f"cut from {name}"
         elif classes and _follows(target, column):
             found[other] = f"follows from {name}"
         elif few and _fixes(column, target):
             found[other] = f"{name} follows from it"
+        elif status is not None and _fixes(column, status):
+            found[other] = f"{status.name} follows from it"
+            ends.append(column)
+    for other in inputs if ends else ():
+        told = (end.name for end in ends if _tells_of_one_class(columns[other], end))
+        if other not in found and (cause := next(told, "")):
+            found[other] = f"says more of one class of {cause}"
     if y is not None:
         found |= _in_other_units(columns, [n for n in inputs if n not in found], y, name)
     left = [n for n in numbers if n not in found]
@@ -97,7 +118,87 @@ def find_outcome_again(
             found[first] = _beside(second, name)
         elif _on_a_line(y, _log_ratio(a, b)) or _is_share_of(a, b, y):
             found |= {first: _beside(second, name), second: _beside(first, name)}
+    if y is not None:
+        found |= _quotients([n for n in left if n not in found], columns, y, name)
     return found if len(found) < len(inputs) else {}
+
+
+def _quotients(
+    names: list[str], columns: Mapping[str, Column], y: np.ndarray, name: str
+) -> dict[str, str]:
+    """Return numbers that are the outcome divided by another, but for a factor as of percent.
+
+    Of two columns with the outcome as their product only the one that is made from it goes: named after the
+    outcome or like a quotient, else the one with more decimals.
+    """
+    if not names:
+        return {}
+    values = _matrix(names, columns)
+    some = slice(None, None, 1 + len(y) // SCREENED)
+    rows = np.flatnonzero(np.isfinite(y) & (y != 0))
+    rows = rows[np.argsort(-np.abs(y[rows]), kind="stable")][:FEW_ROWS]  # little rounded
+    found: dict[str, str] = {}
+    for k, first in enumerate(names[:-1]):
+        near = k + 1 + _near_quotients(values[rows, k], values[rows, k + 1 :], y[rows])
+        if not len(near):
+            continue
+        with np.errstate(all="ignore"):
+            share = (y[some] / values[some, k])[:, None]
+        for place in near[_near_a_line(share, values[some][:, near], ON_A_ROUNDED_LINE)]:
+            second = names[place]
+            if {first, second} & set(found):
+                continue
+            units = [_last_decimal(values[:, at]) for at in (k, place)]
+            if not _is_product(values[:, k], values[:, place], y, units):
+                continue
+            made = [
+                _made_from(n, name, unit) for n, unit in zip((first, second), units, strict=True)
+            ]
+            other, base = (first, second) if made[0] > made[1] else (second, first)
+            found[other] = f"{name} per {base}"
+    return found
+
+
+def _made_from(column: str, name: str, unit: float) -> tuple[bool, bool, float]:
+    """Rank how likely a column is made from the outcome: named after it, like a quotient, more decimals."""
+    named = len(name) > 1 and name.lower() in column.lower()
+    return named, bool(name_words(column) & QUOTIENT_WORDS), -(unit or 1.0)
+
+
+def _near_quotients(a: np.ndarray, b: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Return the columns of b of which the product with a may be y but for a factor, by a few rows."""
+    with np.errstate(all="ignore"):
+        q = y[:, None] / (a[:, None] * b)
+        q[~np.isfinite(q)] = np.nan
+        low, high = np.fmin.reduce(q), np.fmax.reduce(q)
+        return np.flatnonzero(high - low <= NEAR_PRODUCT * np.abs(low + high))
+
+
+def _is_product(a: np.ndarray, b: np.ndarray, y: np.ndarray, units: Sequence[float]) -> bool:
+    """Return whether y is the product of two columns that vary, but for a factor and their rounding."""
+    known = np.isfinite(a) & np.isfinite(b) & np.isfinite(y)
+    a, b, y = a[known], b[known], y[known]
+    told = (a != 0) & (b != 0) & (y != 0)
+    if told.sum() < 20 or ((a * b == 0) & (y != 0)).any() or ((a * b != 0) & (y == 0)).mean() > 0.1:
+        return False
+    if min(len(np.unique(a)), len(np.unique(b)), len(np.unique(y))) < 10:
+        return False
+    a, b, y = a[told], b[told], y[told]
+    if not np.corrcoef(y / a, b)[0, 1] ** 2 >= ON_A_ROUNDED_LINE**2:
+        return False  # numbers that vary by less than they are rounded to
+    q = y / (a * b)
+    rounding = 0.5 * (units[0] / np.abs(a) + units[1] / np.abs(b) + _last_decimal(y) / np.abs(y))
+    error = np.abs(q / np.median(q) - 1.0)
+    return bool((error <= 1e-4 + 1.01 * rounding).all() and np.median(rounding) <= NEAR_PRODUCT / 4)
+
+
+def _last_decimal(x: np.ndarray) -> float:
+    """Return the unit to which numbers are rounded, 0 for whole numbers, which are not."""
+    x = x[np.isfinite(x)]
+    for decimals in range(MOST_DECIMALS + 1):
+        if np.abs(x * 10.0**decimals - np.round(x * 10.0**decimals)).max(initial=0.0) < 1e-6:
+            return 10.0**-decimals if decimals else 0.0
+    return 10.0**-MOST_DECIMALS
 
 
 def _beside(other: str, name: str) -> str:
@@ -139,9 +240,13 @@ def _pairs_that_may_make(
 
     Columns are taken many at a time: of 1,000 there are half a million pairs.
     """
+    if len(names) < 2:
+        return
     some = slice(None, None, 1 + len(y) // SCREENED)
     values, y = _matrix(names, columns)[some], y[some]
     positive = (values > 0).sum(axis=0) >= 0.9 * len(values)
+    known = values[np.isfinite(y)]
+    whole = ((np.isnan(known) | (known == np.floor(known))) & ~(known < 0)).all(axis=0)
     for k, first in enumerate(names[:-1]):
         a, b = values[:, k, None], values[:, k + 1 :]
         may = _near_a_line(y[:, None], _ratio(a, b)) | _near_a_line(y[:, None], _ratio(b, a))
@@ -152,7 +257,9 @@ def _pairs_that_may_make(
         if positive[k]:
             both = positive[k + 1 :]
             may[both] |= _near_a_line(y[:, None], _log_ratio(a, b[:, both]))
-        may |= _may_be_share_of(values[:, k], b, y)
+        if whole[k]:
+            both = whole[k + 1 :]
+            may[both] |= _may_be_share_of(values[:, k], b[:, both], y)
         for place in np.flatnonzero(may):
             yield first, names[k + 1 + place]
 
@@ -168,7 +275,7 @@ def _pairs_near_a_line(
             yield base, names[place]
 
 
-def _near_a_line(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _near_a_line(x: np.ndarray, y: np.ndarray, least: float = ON_A_LINE - 1e-6) -> np.ndarray:
     """Return for each column whether `_on_a_line` may hold: its correlation, but for rounding.
 
     Columns of both (row, column), of which one may have a single one.
@@ -182,7 +289,7 @@ def _near_a_line(x: np.ndarray, y: np.ndarray) -> np.ndarray:
         product = (x * y).sum(axis=0)
         scale = np.sqrt((x * x).sum(axis=0) * (y * y).sum(axis=0))
         # not <, so that what overflows stays
-        return ~(np.abs(product) < (ON_A_LINE - 1e-6) * scale) & (n >= 20)
+        return ~(np.abs(product) < least * scale) & (n >= 20)
 
 
 def _may_make(a: np.ndarray, b: np.ndarray, y: np.ndarray) -> bool:
@@ -346,6 +453,32 @@ def _fixes(column: Column, target: Column) -> bool:
     return len(pairs) == len(sizes) and len({outcome for _, outcome in pairs}) >= 2
 
 
+def _tells_of_one_class(column: Column, cause: Column) -> bool:
+    """Return whether one of two values stands in one class of a cause alone, in at least half of its rows.
+
+    By chance it hardly would; a stage of a disease that few survive stands in a smaller part of its deaths.
+    """
+    known = ~cause.missing & ~column.missing
+    own, classes = column.labels[known], cause.labels[known]
+    levels = set(own.tolist())
+    if len(levels) != 2:
+        return False
+    for level in levels:
+        inside = classes[own == level]
+        if len(inside) >= 10 and (inside == inside[0]).all():
+            of_class = (classes == inside[0]).sum()
+            rare = len(inside) * np.log10(of_class / len(classes)) < -CHANCE_DIGITS
+            if rare and 2 * len(inside) >= of_class:
+                return True
+    return False
+
+
+def _named_after(other: str, name: str) -> bool:
+    """Return whether a column has the name of the outcome and words for classes: cigs_intervals."""
+    words = name_words(other) - name_words(name)
+    return name.lower() in other.lower() and bool(words & CUT_WORDS)
+
+
 def _in_order(values: np.ndarray) -> bool:
     """Return whether numbers never fall, or never rise, from row to row."""
     steps = np.diff(values)
@@ -397,8 +530,10 @@ def _is_rounded_from(exact: np.ndarray, x: np.ndarray) -> bool:
     return bool(np.abs(exact - x).max() <= unit)
 
 
-def _is_cut(values: np.ndarray, column: Column) -> bool:
+def _is_cut(values: np.ndarray, column: Column, *, named: bool = False) -> bool:
     """Return whether classes are numbers cut at thresholds, with some close to these on either side.
+
+    Where their name says so (`named`), fewer different numbers are enough.
 
     Classes that are numbers are numbered through, or near those they are cut from: not ages 3, 5, 10.
     """
@@ -413,7 +548,7 @@ def _is_cut(values: np.ndarray, column: Column) -> bool:
         return False
     parts = sorted((x[classes == level] for level in levels), key=np.median)
     gaps = [above.min() - below.max() for below, above in pairwise(parts)]
-    enough = min(map(len, parts)) >= 5 and len(np.unique(x)) > 6 * len(parts)
+    enough = min(map(len, parts)) >= 5 and len(np.unique(x)) > (2 if named else 6) * len(parts)
     steps = 2.0 * np.diff(np.unique(x)).min()  # of whole numbers that leave 0 out, it is at 0
     close = np.median(gaps) <= max(0.06 * x.std() * len(parts), steps)
     return bool(enough and min(gaps) >= 0 and close)

@@ -56,12 +56,15 @@ SUCCESS_WORDS = {
     "ill", "dead", "died", "killed", "deaths", "cases", "success", "successes", "infected", "positive",
     "germinated", "germ", "hits", "made", "won", "wins", "correct", "survived", "affected", "events", "count",
 }  # fmt: skip
+TOTALS = ("n", "t", "m", "tot", "total", "totals", "size")
 RARE = 0.01  # share of successes below which a whole number of trials is an exposure
 PLACE_PAIRS = (
     ("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"),
     ("easting", "northing"), ("east", "north"), ("x", "y"),
 )  # fmt: skip
 PLACE_FILLERS = {"coord", "coordinate", "coords", "utm", "pos", "position", "m", "km", "deg"}
+HEIGHT_WORDS = {"z", "height", "elevation", "elev", "altitude", "depth"}  # over x and y
+ALIKE = 3.0  # times the smaller of two ranges in the same unit
 FEWEST_PLACES = 5  # different numbers of each; east and north of 0 and 1 are regions
 PROJECTED = 1e4  # x and y above this are metres of a map; below they may be anything
 SUBJECT_WORDS = {
@@ -78,6 +81,16 @@ SUBJECT_WORDS = {
     "bottle", "precinct", "borough", "parish", "province", "canton", "prof", "professor", "curve",
     "town", "commune", "community", "neighborhood", "neighbourhood", "mom", "event", "earthquake",
     "street", "hid", "hhid",
+}  # fmt: skip
+NUMBERED_WORDS = {  # of subjects of which a number with a decimal is no amount
+    "hospital", "clinic", "school", "firm", "doctor", "physician", "teacher", "provider", "subject",
+    "patient", "participant", "respondent",
+}  # fmt: skip
+APPARATUS = {  # of a few of the same kind
+    "car", "vehicle", "computer", "device", "instrument", "apparatus", "sensor", "probe", "camera",
+    "thermometer", "gauge", "scanner", "printer", "oven", "furnace", "reactor", "mold", "mould", "loom",
+    "nozzle", "technician", "inspector", "examiner", "observer", "interviewer", "coder", "analyst",
+    "surgeon", "nurse", "driver",
 }  # fmt: skip
 CODE_SYSTEMS = {"fips", "fip", "naics", "isic", "sic", "tract", "zip", "plz", "icpsr"}
 CODE_WORDS = {
@@ -125,12 +138,13 @@ AMOUNT_WORDS = {
     "ratio", "index", "yield", "mm", "cm", "kg", "usd", "dollars", "amount", "value", "balance", "speed",
     "concentration", "conc", "dose", "rain", "rainfall", "precipitation", "ozone", "level", "iq", "test",
     "minutes", "hours", "seconds", "days", "delay", "arr", "dep", "diff", "difference", "change", "area",
+    "accel", "acceleration", "velocity", "force", "voltage", "current", "cons", "consumption", "sat",
 }  # fmt: skip
 POSITIVE_WORDS = {
     "price", "cost", "costs", "income", "wage", "wages", "salary", "earnings", "expenditure", "pay", "rent",
     "duration", "time", "days", "hours", "minutes", "seconds", "latency", "rt", "concentration", "conc",
     "weight", "mass", "biomass", "volume", "area", "amount", "sales", "revenue", "charges", "fare",
-    "tip", "tips", "fee", "fees", "tax", "bill", "spending", "budget", "gross",
+    "tip", "tips", "fee", "fees", "tax", "bill", "spending", "budget", "gross", "cons", "consumption",
 }  # fmt: skip
 MEASURES = {  # plurals of what is measured, not counted
     "grams", "kilograms", "kilos", "kgs", "pounds", "lbs", "ounces", "tons", "tonnes", "inches", "feet",
@@ -159,8 +173,14 @@ SHARE_WORDS = PERCENT_WORDS | {
     "rate", "rates", "prop", "prob", "probability", "frac", "freq", "frequency", "prevalence", "incidence",
     "cover", "coverage", "yield", "ratio",
 }  # fmt: skip
+NO_SHARES = POSITIVE_WORDS | {  # amounts that may stay below 1
+    "accel", "acceleration", "velocity", "speed", "force", "pressure", "voltage", "current", "distance",
+    "dist", "length", "width", "height", "depth", "thickness", "dose", "rain", "rainfall",
+    "precipitation", "ozone",
+}  # fmt: skip
 LOW_SHARE = 0.25  # numbers that stay below it are shares only where they are named so
 PER_CENT = re.compile(r"pct|perc|prop")  # begins of names
+SPECIMENS = {"sample", "specimen", "batch", "lot"}  # numbered, and measured as often each
 OF_WHAT = (  # ids are, by the short words that stand before or after "id"
     "sch", "st", "std", "stud", "hh", "fam", "tch", "pers", "pat", "subj", "hosp", "part", "emp", "cty",
 )  # fmt: skip
@@ -318,7 +338,7 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
         whole and _rises_from_few(values) and not words & (AMOUNT_WORDS | GRADE_WORDS)
     ):
         return Reading("counts", "counts")
-    amount = bool(words & POSITIVE_WORDS) or values.max() < LOW_SHARE
+    amount = bool(words & NO_SHARES) or values.max() < LOW_SHARE
     of_one = words & SHARE_WORDS or not amount
     if (not whole and values.min() >= 0 and values.max() <= 1 and of_one) or (
         are_percent(column) and _is_share(column) and values.min() >= 0 and values.max() <= 100
@@ -491,6 +511,32 @@ def find_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
     return ()
 
 
+def find_lone_place(target: Column, others: Mapping[str, Column]) -> tuple[str, str] | tuple[()]:
+    """Return the two columns of a place where a file has nothing beside them and the outcome.
+
+    Heights named z over x and y of like ranges, and what is in each cell of a grid of rows and columns.
+    """
+    inputs = [c for c in others.values() if c.kind not in ("id", "constant", "empty")]
+    if len(inputs) != 2 or any(c.kind not in ("number", "whole") or c.problems for c in inputs):
+        return ()
+    named = {c.name.lower(): c for c in inputs}
+    if set(named) == {"x", "y"} and last_word(target.name) in HEIGHT_WORDS:
+        x, y = named["x"], named["y"]
+        ranges = sorted(float(np.ptp(c.values[np.isfinite(c.values)])) for c in (x, y))
+        different = min(len(set(c.labels[~c.missing].tolist())) for c in (x, y))
+        alike = ranges[1] <= ALIKE * ranges[0]
+        return (x.name, y.name) if alike and different >= FEWEST_NUMBERS else ()
+    for across, along in (("col", "row"), ("column", "row")):
+        if set(named) == {across, along}:
+            x, y = named[across], named[along]
+            sizes = [len(set(c.labels.tolist())) for c in (x, y)]
+            cells = len(set(zip(x.labels.tolist(), y.labels.tolist(), strict=True)))
+            whole = x.kind == y.kind == "whole" and min(sizes) >= FEWEST_PLACES
+            if whole and cells == len(x.labels) == sizes[0] * sizes[1]:
+                return x.name, y.name
+    return ()
+
+
 def may_be_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
     """Return columns named x and y that are not taken for a place, which only their owner knows."""
     named = {name.lower(): name for name in (c.name for c in numbers)}
@@ -510,7 +556,7 @@ def find_trials(target: Column, numbers: list[Column], *, rare: bool = False) ->
 
     With ``rare`` one of which hardly any succeed, so that it is as good an exposure.
     """
-    for column in _named(numbers, TRIALS_WORDS):
+    for column in totals_of_the_arm(target, numbers) or _named(numbers, TRIALS_WORDS):
         gaps = target.missing | column.missing
         trials, successes = column.values[~gaps], target.values[~gaps]
         whole = bool((trials == np.floor(trials)).all())
@@ -518,6 +564,57 @@ def find_trials(target: Column, numbers: list[Column], *, rare: bool = False) ->
             continue
         if (successes.sum() <= RARE * trials.sum()) == rare:
             return column.name
+    return None
+
+
+def totals_of_the_arm(target: Column, numbers: list[Column]) -> list[Column]:
+    """Return the totals of one arm of a comparison, named as the target is: nt beside rt, if nc is beside rc.
+
+    The successes of another arm are named like those of this one, and never above its totals.
+    """
+    by_name = {c.name: c for c in numbers if c.kind == "whole"}
+    name = target.name
+    for cut in range(1, len(name)):
+        for word in TOTALS:
+            for before in (True, False):  # the word for successes, or the arm
+                own, arm = (name[:cut], name[cut:]) if before else (name[cut:], name[:cut])
+                total = word + arm if before else arm + word
+                if own.lower() == word or total not in by_name:
+                    continue
+                for other, column in by_name.items():
+                    rest = other[len(own) :] if before else other[: -len(own)]
+                    same = rest and other == (own + rest if before else rest + own)
+                    of_other = by_name.get(word + rest if before else rest + word)
+                    if same and rest != arm and of_other not in (None, column, by_name[total]):
+                        known = ~column.missing & ~of_other.missing
+                        if (column.values[known] <= of_other.values[known]).all():
+                            return [by_name[total]]
+    return []
+
+
+def find_total(columns: Mapping[str, Column], target: Column) -> str | None:
+    """Return the column of totals, named so, of which the target is one of three or more parts in all rows.
+
+    The parts stand beside each other in the file, as the votes for candidates do.
+    """
+    whole = [
+        column
+        for column in columns.values()
+        if column.kind == "whole" and not column.missing.any() and column.values.min() >= 0
+    ]
+    for total in whole if target in whole else ():
+        parts = [column for column in whole if column is not total]
+        if total is target or not name_words(total.name) & set(TOTALS) or len(parts) < 3:
+            continue
+        place = parts.index(target)
+        sums = np.cumsum([np.zeros(len(total.values)), *(c.values for c in parts)], axis=0)
+        some = slice(None, None, 1 + len(total.values) // 5)
+        first, last = sums[: place + 1, some], sums[place + 1 :, some]
+        same = (last[None] - first[:, None] == total.values[some]).all(axis=2)
+        for begin, end in zip(*np.nonzero(same), strict=True):
+            n = place + 1 + end - begin
+            if n >= 3 and (sums[begin + n] - sums[begin] == total.values).all():
+                return total.name
     return None
 
 
@@ -562,13 +659,19 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
             named = named and is_id
         if column.values is not None and (levels < FEWEST_NUMBERS or np.nanmin(column.values) < 1):
             named = named and is_id
+        if column.kind == "number":
+            coded = words & NUMBERED_WORDS and levels >= FEWEST_NUMBERS and _to_one_decimal(column)
+            named = is_nested(column, columns) or bool(coded)
         many = column.kind == "text" and levels > MOST_LEVELS
         coded = bool(words & CODE_WORDS - CYCLES) or ends_like_a_code(name)
         code = column.kind == "whole" and levels > MOST_LEVELS and coded
         blocks = column.kind == "whole" and _repeated_measures(column, columns, inputs)
         blocks = blocks and not _has_the_same_blocks(column, columns, inputs)
         blocks = blocks and (levels >= FEWEST_NUMBERS or bool(words & SUBJECT_WORDS))
+        blocks = blocks or _numbered_blocks(column, columns, inputs)
         blocks = blocks and not words & GRID_WORDS
+        specimen = name_words(name) & SPECIMENS and words & COUNTER_WORDS
+        named = named or bool(specimen and column.kind == "whole" and _numbered_alike(column))
         code = code or (levels > MOST_LEVELS and numbers_names(column, columns))
         if named or many or code or blocks:
             groups.append(name)
@@ -588,6 +691,29 @@ def ends_like_a_code(name: str) -> bool:
     ends = ("region", "code", "category", "religion", "industry", "species")
     whole = "".join(filter(str.isalpha, name)).lower()
     return last_word(name).endswith(ends) or whole.endswith(("landcover", "landuse"))
+
+
+def is_nested(column: Column, columns: Mapping[str, Column]) -> bool:
+    """Return whether numbers are made of two others, as class 12.3 is of school 12 and class 3."""
+    whole = [c for c in columns.values() if c.kind == "whole" and not c.missing.any()]
+    if column.missing.any() or column.values.min() < 0:
+        return False
+    outer = [c for c in whole if (c.values == np.floor(column.values)).all()]
+    for first, second in (
+        (a, b) for a in outer for b in whole if a is not b and b.values.min() >= 0
+    ):
+        pairs = set(zip(first.labels.tolist(), second.labels.tolist(), column.values, strict=True))
+        if all(float(f"{a}.{b}") == value for a, b, value in pairs):
+            return True
+    return False
+
+
+def _to_one_decimal(column: Column) -> bool:
+    """Return whether positive numbers of at most one decimal are of ten rows each, as codes like 3.6 are."""
+    values = column.values[np.isfinite(column.values)]
+    tenths = 10.0 * values
+    coarse = np.abs(tenths - np.round(tenths)).max() < 1e-5 and values.min() > 0
+    return bool(coarse and 10 * len(np.unique(values)) <= len(values))
 
 
 def numbers_names(column: Column, columns: Mapping[str, Column]) -> bool:
@@ -655,7 +781,8 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         blocks = levels[0] >= 1 and not words & GRID_WORDS and not _is_amount(column)
         blocks = blocks and _repeated_measures(column, columns, inputs)
         blocks = blocks and not _has_the_same_blocks(column, columns, inputs)
-        if names_codes or subjects or blocks:
+        apparatus = last_word(name) in APPARATUS and _numbered_evenly(column)
+        if names_codes or subjects or blocks or apparatus:
             codes.append(name)
     return codes
 
@@ -687,6 +814,40 @@ def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[s
 def _named(columns: list[Column], words: tuple[str, ...]) -> list[Column]:
     """The columns that have one of the words in their names, the first word first."""
     return [column for word in words for column in columns if word in name_words(column.name)]
+
+
+def _numbered_evenly(column: Column) -> bool:
+    """Return whether numbers run from 1 on and each has a fair part of the rows, as amounts seldom have."""
+    levels, sizes = np.unique(column.values[np.isfinite(column.values)], return_counts=True)
+    return bool((levels == np.arange(1, len(levels) + 1)).all() and 3 * sizes.min() >= sizes.max())
+
+
+def _numbered_alike(column: Column) -> bool:
+    """Return whether numbers run from 1 on and each has as many rows."""
+    levels, sizes = np.unique(column.values[~column.missing], return_counts=True)
+    return bool((levels == np.arange(1, len(levels) + 1)).all() and sizes.min() == sizes.max() > 1)
+
+
+def _numbered_blocks(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:
+    """Return whether rows come in a block for each of 1, 2, 3, ..., but in another order, as sorted by time.
+
+    Not where another column has the same blocks, as the names whose ranks these are.
+    """
+    if column.kind != "whole" or column.missing.any() or is_time(column.name):
+        return False
+    if last_word(column.name) in AMOUNT_WORDS | GRADE_WORDS:
+        return False
+    values = column.values
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(values) != 0) + 1])
+    order = values[starts]
+    if len(order) < FEWEST_NUMBERS or (np.sort(order) != np.arange(1, len(order) + 1)).any():
+        return False
+    falls = (np.diff(order) < 0).mean()
+    if not 0.2 <= falls <= 0.8:
+        return False
+    own = column.labels[1:] != column.labels[:-1]
+    others = [columns[name] for name in inputs if columns[name] is not column]
+    return not any(((other.labels[1:] != other.labels[:-1]) == own).all() for other in others)
 
 
 def _goes_on(values: np.ndarray) -> bool:

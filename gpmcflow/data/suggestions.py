@@ -47,15 +47,18 @@ from gpmcflow.data.roles import (
     find_codes,
     find_exposure,
     find_groups,
+    find_lone_place,
     find_places,
     find_row_numbers,
     find_status,
+    find_total,
     find_trials,
     may_be_places,
     may_be_successes,
     read_outcome,
     status_of,
     tells_the_end,
+    totals_of_the_arm,
 )
 from gpmcflow.data.seasons import Season, find_season
 from gpmcflow.data.suggestion_text import config_text, models_of, plain_model
@@ -409,22 +412,27 @@ def _roles(
         and not column.problems
     ]
     places = find_places([column for column in numbers if column.kind != "constant"])
+    places = places or find_lone_place(target, others)
     numbers = [column for column in numbers if column.name not in places]
     positive = settings.positive
     reading = read_outcome(target, others, trials=None)
-    if settings.offset:
+    total = find_total(columns, target) if reading.model in ("real", "positive") else None
+    if settings.offset or total:
         reading = Reading("counts", "counts")
     trials = exposure = None
     successes = reading.model != "binary" and may_be_successes(target)
+    successes = successes or (reading.model == "real" and bool(totals_of_the_arm(target, numbers)))
     tries = not settings.offset and (reading.kind == "counts" or successes)
     if tries and positive is None and not target.problems:
         trials = find_trials(target, numbers)
         counted = reading.kind == "counts" and not trials
         exposure = find_exposure(target, numbers) if counted else None
-        if exposure is None and not trials and may_be_successes(target):
+        if exposure is None and not trials and (total or may_be_successes(target)):
             exposure = find_trials(target, numbers, rare=True)
         reading = (
-            Reading("counts", "counts") if exposure else read_outcome(target, others, trials=trials)
+            Reading("counts", "counts")
+            if exposure or (total and not trials)
+            else read_outcome(target, others, trials=trials)
         )
     if positive is not None:
         reading = replace(reading, model="binary")

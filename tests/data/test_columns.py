@@ -229,3 +229,33 @@ def test_words_among_many_numbers_are_bad_cells_not_classes():
     found = column([*(f"{i / 7:.3f}" for i in range(100)), *["n.d."] * 40])
     assert found.kind == "number"
     assert "is not a number; add it to data.missing" in found.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "hours"),
+    [
+        (["08:30", "9:00", "23:15:36"], [8.5, 9.0, 23.26]),
+        (["8:30 am", "12:00 AM", "12:06 p.m.", "11:45PM"], [8.5, 0.0, 12.1, 23.75]),
+        (["", "NA", "08:30"], [np.nan, np.nan, 8.5]),
+        (["08:30", "25:10"], None),  # minutes and seconds, or goals of two teams
+        (["3:1", "16:9"], None),
+        (["08:60", "08:3"], None),
+        (["08:30", "7"], None),
+        (["2024-03-01 08:30"], None),
+    ],
+)
+def test_times_of_day_are_hours(cells, hours):
+    read = parse_numbers(cells)
+    if hours is None:
+        assert not np.isfinite(read[[":" in cell for cell in cells]]).any()
+    else:
+        np.testing.assert_allclose(read, hours, rtol=1e-12)
+
+
+def test_times_of_day_are_numbers_unless_they_are_named_as_categories():
+    cells = ["08:30", "16:00", "09:15", "16:00"] * 9
+    found = column(cells)
+    assert (found.kind, found.contents) == ("number", 'number of hours (as "08:30"), complete')
+    found = column(cells, categorical=["x"])
+    assert (found.kind, found.levels) == ("category", ("16:00", "08:30", "09:15"))
+    assert found.values is None

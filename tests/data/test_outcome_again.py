@@ -148,3 +148,71 @@ def test_ages_that_set_heights_apart_are_not_cut_from_them(tmp_path):
         assert ("age" in found) == cut
     found = dropped(tmp_path, "dose", height=height[order], dose=ages[order] / 20)
     assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("column", "drop"),
+    [
+        (lambda spent, sold: (100.0 * spent / sold).round(3), True),
+        (lambda spent, sold: (spent / sold * RNG.uniform(0.97, 1.03, 32)).round(5), False),
+        (lambda spent, sold: (RNG.permutation(spent) / sold).round(5), False),
+        (lambda spent, sold: (spent / RNG.uniform(4.0, 900.0, 32)).round(5), False),
+    ],
+)
+def test_a_quotient_of_the_outcome_by_another_column(tmp_path, column, drop):
+    """It goes, the other stays; so does a quotient but for a few percent, or by what is not in the file."""
+    spent, sold = np.exp(RNG.normal(4.0, 1.0, (2, 32))).round(1)
+    columns = {"x": column(spent, sold), "sold": sold, "spent": spent}
+    found = seen(tmp_path, "spent", a=A[:32], **columns).dropped
+    assert found == ({"x": "spent per sold"} if drop else {})
+
+
+def test_numbers_that_hardly_vary_are_no_quotients_of_each_other(tmp_path):
+    """Any product of them is the outcome but for a factor, nearly: they are the same in the first digits."""
+    weights = {name: (1e5 + RNG.normal(0, 0.5, N)).round(1) for name in ("left", "right", "y")}
+    assert not dropped(tmp_path, "y", **weights)
+
+
+def test_of_two_columns_and_their_product_the_one_named_after_it_goes(tmp_path):
+    """Else the one with more decimals, whichever is first."""
+    sold, price = RNG.integers(10, 500, N), RNG.uniform(2, 90, N).round(2)
+    value = (sold * price).round(2)
+    for names in (("sold", "price"), ("price", "sold")):
+        columns = dict(
+            zip(names, (sold, price) if names[0] == "sold" else (price, sold), strict=True)
+        )
+        assert set(dropped(tmp_path, "value", **columns, value=value)) == {"price"}
+    found = dropped(tmp_path, "value", mean_value=sold, price=price, value=value)
+    assert set(found) == {"mean_value"}
+
+
+def test_how_cases_ended_in_other_words(tmp_path):
+    """A cause with a class for those who live, and flags of it; a flag of few of the dead stays."""
+    dead = RNG.permutation(np.repeat([0, 1], N // 2))
+    heart = (dead == 1) & (RNG.random(N) < 0.5)
+    cause = np.where(dead == 0, "alive", np.where(heart, "heart", "other"))
+    sudden = heart & (np.cumsum(heart) % 4 > 0)  # most of these
+    rare = heart & (np.cumsum(heart) % 3 == 0)
+    columns = {
+        "heart": heart * 1,
+        "sudden": sudden * 1,
+        "stage4": rare * 1,
+        "sex": RNG.integers(0, 2, N),
+    }
+    time = RNG.integers(1, 900, N)
+    found = dropped(tmp_path, "time", cause=cause, **columns, dead=dead, time=time)
+    told = "says more of one class of cause"
+    assert found == {"cause": "dead follows from it", "heart": told, "sudden": told}
+    mixed = np.where(np.arange(N) == dead.argmax(), "alive", cause)  # not the same in one row
+    assert not dropped(tmp_path, "time", cause=mixed, **columns, dead=dead, time=time)
+
+
+def test_classes_named_after_a_count_that_is_mostly_round(tmp_path):
+    """Of a dozen different numbers five classes are known as cut by their name alone."""
+    smoked = RNG.choice([3, 5, 8, 10, 12, 15, 18, 20, 25, 30, 40, 50], N)
+    classes = np.digitize(smoked, [6, 11, 16, 26]) + 1
+    assert dropped(tmp_path, "smoked", smoked_class=classes, smoked=smoked) == {
+        "smoked_class": "cut from smoked"
+    }
+    assert not dropped(tmp_path, "smoked", ward=classes, smoked=smoked)
+    assert not dropped(tmp_path, "smoked", smoked_class=RNG.permutation(classes), smoked=smoked)
