@@ -305,8 +305,9 @@ class IntervalObserved(Likelihood):
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Log p, m1 / s, (m2 - m1^2) / s^2, (m3 - 3 m1 m2 + 2 m1^3) / s^3, m_k = s^k P^(k) / P."""
-        value, first, second, third = self._terms(eta, y)[:4]
-        return value + self.log_measure(*self.ends(y)), first, second, third
+        ends = self.ends(y)
+        value, first, second, third = self._terms(eta, y, ends)[:4]
+        return value + self.log_measure(*ends), first, second, third
 
     def log_density_and_gradient(
         self, eta: np.ndarray, y: np.ndarray
@@ -380,11 +381,16 @@ class IntervalObserved(Likelihood):
         ends, phi = self.ends(y), np.array([self.code, self.s], dtype=np.float64)
         return FactorLoop(_factors, np.stack(ends), phi, self.log_measure(*ends))
 
-    def _terms(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
-        eta = np.broadcast_to(eta, np.broadcast_shapes(np.shape(eta), np.shape(y)))
-        flat, scale = flat_rows(eta), flat_rows(np.broadcast_to(self.s, eta.shape))
+    def _terms(
+        self, eta: np.ndarray, y: np.ndarray, ends: tuple[np.ndarray, np.ndarray] | None = None
+    ) -> np.ndarray:
+        if np.shape(eta)[-1:] != np.shape(y):
+            eta = np.broadcast_to(eta, np.broadcast_shapes(np.shape(eta), np.shape(y)))
+        scale = np.empty(np.shape(eta))
+        scale[...] = self.s
+        flat, scale = flat_rows(eta), flat_rows(scale)
         out = np.empty((7, *flat.shape))
-        _all_terms(self.code, scale, flat, *self.ends(y), out)
+        _all_terms(self.code, scale, flat, *(self.ends(y) if ends is None else ends), out)
         return out.reshape(7, *eta.shape)
 
     def simulate_latent(self, rng: np.random.Generator, eta: np.ndarray) -> np.ndarray:

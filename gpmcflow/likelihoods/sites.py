@@ -48,10 +48,16 @@ def moment_sites(
 
 
 def bracket(
-    slope: Callable[[np.ndarray], np.ndarray], zero: np.ndarray, k: np.ndarray
+    slope: Callable[[np.ndarray], np.ndarray],
+    zero: np.ndarray,
+    k: np.ndarray,
+    at_zero: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Ends between which an increasing ``slope`` changes sign: ``zero``, and sqrt(k) away or farther."""
-    side, reach = -np.sign(slope(zero)), np.sqrt(k)
+    """Ends between which an increasing ``slope`` changes sign: ``zero``, and sqrt(k) away or farther.
+
+    ``at_zero`` is slope(zero), where it is known.
+    """
+    side, reach = -np.sign(slope(zero) if at_zero is None else at_zero), np.sqrt(k)
     for _ in range(60):
         short = side * slope(side * reach) < 0.0
         if not short.any():
@@ -79,10 +85,14 @@ def laplace_sites(
             return f / k - first, -second
 
     f = np.zeros(len(k))
-    low, high = bracket(lambda f: slope(f)[0], f, k)
+    at_zero = slope(f)
+    low, high = bracket(lambda f: slope(f)[0], f, k, at_zero[0])
     last = high - low
-    for _ in range(200):
-        here, precision = slope(f)
+    for number in range(200):
+        done = last <= 1e-14 * (1.0 + np.abs(f))  # rounding would send these off again
+        if done.all():
+            break
+        here, precision = slope(f) if number else at_zero
         low, high = np.where(here < 0.0, f, low), np.where(here > 0.0, f, high)
         convex = precision < 0.0
         with np.errstate(over="ignore", invalid="ignore"):  # an infinite rate has no Newton step
@@ -90,13 +100,10 @@ def laplace_sites(
                 majorising = likelihood.majorising_precision(f + offset, y)
                 precision = np.where(convex, majorising, precision)
             step = -here / (1.0 / k + precision)
-        done = last <= 1e-14 * (1.0 + np.abs(f))  # rounding would send these off again
         inside = (f + step >= low) & (f + step <= high) & (np.abs(step) <= 0.5 * last)
         following = np.where(inside | (here == 0.0), f + step, 0.5 * (low + high))
         following = np.where(done, f, following)
         last = np.where(done, last, np.abs(following - f))
         f = following
-        if done.all():
-            break
     w = np.maximum(likelihood.majorising_precision(f + offset, y), 1.0 / LARGEST_VARIANCE)
     return Sites(w, f * (1.0 / k + w), False)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from gpmcflow.analysis import fitting
+from gpmcflow.analysis import fitting, interactions
 from gpmcflow.analysis.effects import CLEAR_CHANCE, LIKELY_CHANCE, effect, sweeps
 from gpmcflow.analysis.together import association, basis_of, sets_of, spread_chance, together_table
 
@@ -20,16 +20,27 @@ def alike(rng, n, shared=("a", "b", "c"), alone=("d", "e"), spread=0.3):
     return pd.DataFrame(names | {name: rng.normal(size=n) for name in alone}).round(3)
 
 
+@pytest.fixture(autouse=True)
+def no_pairs(monkeypatch):
+    """Without effects of pairs of columns, a third of an answer: their random numbers are their own."""
+    monkeypatch.setattr(interactions, "MOST_COLUMNS", 0)
+
+
 def found(data, model, covariance):
+    """What columns say together, and the answer that it is of."""
     answer = fitting.answer(model(data, covariance), data, None, seed=1, key=("mine", "a"))
     table = together_table(answer, data.target.kind)
     table["columns"] = table["columns"].map(eval)
-    swept = sweeps(data, np.random.default_rng(0))
-    chances = {
-        s.column: effect(s, answer[f"effects/{s.column}/average"].values, data.target.kind).chance
+    return table, answer
+
+
+def chances_of(data, answer):
+    """The chance of no effect of each column on its own."""
+    swept, kind = sweeps(data, np.random.default_rng(0)), data.target.kind
+    return {
+        s.column: effect(s, answer[f"effects/{s.column}/average"].values, kind).chance
         for s in swept
     }
-    return table, chances
 
 
 def test_association_of_numbers_and_categories(data):
@@ -81,7 +92,8 @@ def test_columns_that_say_the_same_matter_together(data, model, covariance):
     rows = alike(rng, 90, spread=0.15)
     rows["yield"] = (rows[["a", "b", "c"]].mean(axis=1) + 1.2 * rng.normal(size=90)).round(2)
     own = data("real", rows=rows, test_fraction=0.0)
-    table, chances = found(own, model, covariance)
+    table, answer = found(own, model, covariance)
+    chances = chances_of(own, answer)
     assert min(chances.values()) * 5 > CLEAR_CHANCE
     assert [*table["columns"]] == [["a", "b", "c"], ["a", "b", "c", "d", "e"]]
     assert [*table["alike"]] == [1, 0]
@@ -100,7 +112,8 @@ def test_many_weak_columns_matter_together(data, model):
     rows = pd.DataFrame(X.round(3), columns=list("abcdef"))
     rows["ill"] = np.where(rng.random(140) < p, "yes", "no")
     own = data("binary", rows=rows, test_fraction=0.0)
-    table, chances = found(own, model, LINES)
+    table, answer = found(own, model, LINES)
+    chances = chances_of(own, answer)
     unclear = [c for c, chance in chances.items() if chance * 6 >= CLEAR_CHANCE]
     assert table["columns"][0] == unclear
     assert table["chance"][0] < CLEAR_CHANCE
