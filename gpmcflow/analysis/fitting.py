@@ -268,10 +268,7 @@ def draw(
 
 
 def n_wanted(draws: xr.DataTree, n_draws: int) -> int:
-    """How many draws of a chain would be enough, with a margin; 1.25 to 2 times as many as there are.
-
-    Twice as many where the chains disagree. Effective draws of short chains are estimated too low.
-    """
+    """How many draws of a chain would be enough, at most twice as many; twice where the chains disagree."""
     worst = convergence(draws)
     agree = worst["r_hat"] <= worst["r_hat_limit"]
     times = MARGIN * FEWEST_EFFECTIVE / min(worst["ess_bulk"], worst["ess_tail"])
