@@ -244,14 +244,8 @@ def draw(
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
-    run: dict[str, Any] = {
-        "n_chains": sampling["chains"],
-        "n_draws": sampling["draws"],
-        "n_warmup": sampling["warmup"],
-        "predictive": predictive,
-        "seed": seed,
-        "key": key,
-    }
+    run: dict[str, Any] = {"predictive": predictive, "seed": seed, "key": key}
+    run |= {f"n_{name}": sampling[name] for name in ("chains", "draws", "warmup")}
     samplers = {"independence": independent} if share >= LEAST_SHARE else {}
     samplers |= {"joint": None if prefers_pseudo_marginal(model) else JointSplitHMC()}
     inside, most = Execution.of(execution).inside, max(MOST_GROWTH * sampling["draws"], MOST_DRAWS)

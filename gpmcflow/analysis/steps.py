@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import xarray as xr
@@ -11,7 +12,7 @@ from gpmcflow.analysis import fitting
 from gpmcflow.analysis.choice import Candidate, chosen
 from gpmcflow.analysis.data import Data, data_of
 from gpmcflow.analysis.models import build_model, model_statement
-from gpmcflow.execution import Execution
+from gpmcflow.execution import Execution, workers
 from gpmcflow.jobs.job import Job
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.storage import load_results, standard_attributes, with_attributes
@@ -62,7 +63,9 @@ class _Step:
     def draws(self) -> xr.DataTree:
         """Posterior draws of the model."""
         how = self.execution()
-        return fitting.draw(self.model, self.settings["sampling"], execution=how, **self.streams)
+        with workers(how.pool, how.workers) as pool:  # for the pilot, the chains, and as they go on
+            how, sampling = replace(how, scheduler=pool), self.settings["sampling"]
+            return fitting.draw(self.model, sampling, execution=how, **self.streams)
 
 
 class _Final(_Step):
