@@ -131,7 +131,8 @@ def model_evidence(
         Independent estimates, whose mean is the result. The mixture makes one.
     n_draws:
         Most draws of a replicate, and most iterations of a ladder; None for 2000, and up to 8000 where
-        these leave the error above ``target_error``, or fewer than 100 effective draws in a replicate.
+        these leave the error above ``target_error``, or fewer than 100 effective draws of a replicate in the
+        mean, or than 50 in one.
         The mixture takes 2000, and doubles them up to ``n_replicates * n_draws`` (None: 8000, or 32,000 for
         up to 100 rows) where its error is above ``target_error``, fewer than 200 draws are effective, or
         their weights have a heavy tail; of EP fits 1000, and None for up to 2000; for fewer than 1000 in all

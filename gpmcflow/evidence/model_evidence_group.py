@@ -19,7 +19,9 @@ from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.variables import in_own_units
 
-LEAST_COUNTED = 100.0  # effective draws of the posterior side of a replicate's bridge, in the mean
+LEAST_COUNTED = (
+    100.0  # effective draws of the posterior side of a bridge, in the mean; half in each
+)
 SLIGHT = 0.02  # nats
 
 
@@ -51,14 +53,13 @@ class Ends:
         ))  # fmt: skip
 
     @property
-    def counted(self) -> float:
-        """Effective draws of the posterior side of a replicate: their mean, or if less twice the fewest.
+    def counts(self) -> list[float]:
+        """Effective draws of the posterior side, of replicates to whose error it adds more than `SLIGHT`."""
+        return [b.counted for b in self.bridges if b.upper_error > SLIGHT]
 
-        Of replicates in which that side adds more than `SLIGHT` to the error; infinite where it adds less in
-        all, so that their number hardly matters.
-        """
-        counts = [b.counted for b in self.bridges if b.upper_error > SLIGHT]
-        return min(float(np.mean(counts)), 2.0 * min(counts)) if counts else np.inf
+    def slow(self) -> list[str]:
+        """Whether these are too few for an error that can be told."""
+        return alarms.slow_alarms(self.counts, LEAST_COUNTED)
 
     @cached_property
     def overlap(self) -> float:
@@ -86,9 +87,7 @@ class Ends:
 
     def enough(self, target_error: float) -> bool:
         """Whether no further round of draws is needed."""
-        if self.poor():
-            return False
-        return self.estimate.error <= target_error and self.counted >= LEAST_COUNTED
+        return self.estimate.error <= target_error and not self.poor() and not self.slow()
 
     def alarms(self) -> list[str]:
         """All that speaks against the bridge."""
@@ -98,7 +97,7 @@ class Ends:
         return [
             *self.poor(),
             *alarms.jump_alarms(mean, sd, "u"),
-            *alarms.slow_alarms(self.counted, LEAST_COUNTED),
+            *self.slow(),
         ]
 
 

@@ -234,8 +234,10 @@ def test_alarms_of_bridges_and_ladders():
     assert alarms.overlap_alarms(19.0, 0.9, 0.05) == []  # a heavy tail of terms that cannot matter
     assert "little overlap" in alarms.overlap_alarms(21.0, 0.0, 0.0)[0]
     assert "Pareto k 0.80" in alarms.overlap_alarms(1.0, 0.8, 0.2)[0]
-    assert alarms.slow_alarms(100.0, 100.0) == []
-    assert "99 effective draws" in alarms.slow_alarms(99.0, 100.0)[0]
+    assert alarms.slow_alarms([], 100.0) == []
+    assert alarms.slow_alarms([150.0, 50.0], 100.0) == []
+    assert "99 effective draws" in alarms.slow_alarms([99.0, 99.0], 100.0)[0]
+    assert "49 in one" in alarms.slow_alarms([400.0, 49.0], 100.0)[0]
     assert alarms.short_ladder_alarms(30.0, 20) == []
     assert "1.6 sd" in alarms.short_ladder_alarms(32.0, 20)[0]
     theta = np.random.default_rng(0).standard_normal((4, 200, 2))
