@@ -196,7 +196,7 @@ def test_an_analysis_has_the_name_of_its_file(folder):
     several = {"analyses": {"a": CONFIG}}
     assert expanded(several, "x y.yaml", "config") == several
     filled = check_config(CONFIG, path="mine.yaml")
-    assert filled["analyses"]["mine"]["sampling"] == {"chains": 4, "draws": 400, "warmup": 20}
+    assert filled["analyses"]["mine"]["sampling"] == {"chains": 4, "draws": 200, "warmup": 20}
 
 
 @pytest.mark.parametrize("name", ["my file", "logs", "split_hmc", "-a", "data", "ü"])
