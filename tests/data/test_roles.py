@@ -542,6 +542,8 @@ def test_the_status_is_the_one_named_after_the_time(tmp_path):
     ("target", "status", "named"),
     [
         ("srv", "srv.s", True),
+        ("srv", "srvstat", True),
+        ("srv", "relstat", False),
         ("rec", "rec_status", True),
         ("edrel", "rel", True),
         ("life", "dead", True),
@@ -562,6 +564,38 @@ def test_a_time_is_known_by_the_name_of_its_status(tmp_path, target, status, nam
     assert found.settings.event == (status if named else None)
 
 
+def test_a_status_that_a_threshold_makes_is_none(tmp_path):
+    """Overweight beside the index; those who had not ended when the study did are above one, too."""
+    bmi = RNG.normal(25.0, 4.0, N).round(1)
+    found = seen(tmp_path, "bmi", bmi=bmi, bmi_status=1 * (bmi >= 25), a=noise())
+    assert (found.reading.kind, found.settings.event) == ("real", None)
+    assert found.dropped == {"bmi_status": "cut from bmi"}
+    stopped = np.minimum(bmi, 26.0)
+    found = seen(tmp_path, "bmi", bmi=stopped, bmi_status=1 * (bmi < 26), a=noise())
+    assert (found.reading.kind, found.settings.event) == ("survival", "bmi_status")
+
+
+@pytest.mark.parametrize(
+    ("target", "entry", "status", "later", "kind"),
+    [
+        ("age", "ageentry", "death", 300, "survival"),
+        ("exit.age", "age.start", "death", 300, "survival"),
+        ("exit", "entry", "fail", 300, "survival"),
+        ("age", "ageentry", "smoker", 300, "real"),
+        ("age", "age2", "death", 300, "real"),
+        ("age", "weight_entry", "death", 300, "real"),
+        ("age", "ageentry", "death", -300, "real"),
+    ],
+)  # fmt: skip
+def test_a_time_is_known_by_the_entry_before_it(tmp_path, target, entry, status, later, kind):
+    begin = RNG.integers(400, 500, N)
+    end = begin + later + RNG.integers(-90, 90, N)
+    ended = RNG.integers(0, 2, N)
+    found = seen(tmp_path, target, a=noise(), **{entry: begin, target: end, status: ended})
+    assert found.reading.kind == kind
+    assert found.uses[entry] == "input"
+
+
 @pytest.mark.parametrize(
     ("name", "values", "kind"),
     [
@@ -577,6 +611,10 @@ def test_a_time_is_known_by_the_name_of_its_status(tmp_path, target, status, nam
         ("takers", RNG.integers(0, 90, N), "counts"),
         ("seizure.rate", RNG.integers(0, 90, N), "counts"),
         ("verbal_sat", RNG.integers(420, 600, N), "real"),
+        ("x", RNG.uniform(0.36, 0.45, N).round(3), "real"),
+        ("x", RNG.uniform(0.2, 0.5, N).round(3), "share"),
+        ("pct", RNG.uniform(0.36, 0.45, N).round(3), "share"),
+        ("brainwt", np.linspace(0.2, 0.5, N).round(3), "real"),
     ],
 )
 def test_low_numbers_large_amounts_and_percents(tmp_path, name, values, kind):
@@ -607,6 +645,48 @@ def test_a_family_of_1_is_a_number_of_people_in_a_large_file(tmp_path):
         (RNG.integers(1, 14, n), ("family",)),
     ):
         assert seen(tmp_path, "z", family=sizes, z=noise(n)).settings.groups == grouped
+
+
+def test_row_names_that_begin_with_a_subject(tmp_path):
+    """As R leaves them of a long table, where 1.10 is 1.1 as a number; not doses, or other wholes."""
+    subject, occasion = np.repeat(np.arange(1, 9), 11), np.tile(np.arange(1, 12), 8)
+    names = [f"{s}.{k}" for s, k in zip(subject, occasion, strict=True)]
+    others = {"id": subject, "z": noise(88)}
+    for name, drop in (("", True), ("rownames", True), ("dose", False)):
+        found = seen(tmp_path, "z", **{name: names}, **others)
+        assert ("row names" in found.dropped.values()) == drop
+    mixed = {"id": subject[::-1], "z": noise(88)}
+    assert seen(tmp_path, "z", **{"": names}, **mixed).dropped == {}
+
+
+def test_a_table_of_classes_by_themselves_has_no_groups(tmp_path):
+    """Each pair of the same levels stands once; 8 plants at 9 places, or at times, are plants."""
+    rows = np.repeat(np.arange(1, 9), 8)
+    found = seen(tmp_path, "z", son=rows, father=np.tile(np.arange(1, 9), 8), z=noise(64))
+    assert found.settings.groups == found.settings.categorical == ()
+    found = seen(tmp_path, "z", son=rows, time=np.tile(np.arange(1, 9), 8), z=noise(64))
+    assert found.settings.groups == ("son",)
+    rows = np.repeat(np.arange(1, 9), 9)
+    found = seen(tmp_path, "z", son=rows, father=np.tile(np.arange(1, 10), 8), z=noise(72))
+    assert found.settings.groups == ("son",)
+
+
+def test_more_than_two_states_of_a_marriage_are_categories(tmp_path):
+    """Not years of it, nor whether there is one."""
+    values = RNG.integers(1, 7, N)
+    for name, category in (("married", True), ("marstat", True), ("yearsmarried", False)):
+        found = seen(tmp_path, "z", **{name: values}, a=noise(), z=noise())
+        assert (found.settings.categorical == (name,)) == category
+    found = seen(tmp_path, "z", married=values % 2, a=noise(), z=noise())
+    assert found.settings.categorical == ()
+
+
+def test_codes_are_groups_however_many_there_are(tmp_path):
+    many = np.tile(np.arange(1010, 7010, 10), 3)
+    RNG.shuffle(many)
+    for name, groups in (("dcode", ("dcode",)), ("tract", ("tract",)), ("income", ())):
+        found = seen(tmp_path, "z", **{name: many}, a=noise(1800), z=noise(1800))
+        assert found.settings.groups == groups
 
 
 def test_row_names_without_a_name_beside_an_index(tmp_path):
