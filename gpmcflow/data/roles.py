@@ -132,6 +132,8 @@ COUNT_WORDS = {
     "bites", "attacks", "wins", "patents", "tumors", "tumours", "lesions", "cysts", "mutants", "purchases",
     "seizure", "orders", "downloads", "clicks", "followers",
     "drivers", "pedestrians", "fatalities", "casualties", "crashes", "collisions", "victims",
+    "rooms", "bedrooms", "bathrooms", "bdrms", "beds", "baths", "stories", "storeys", "floors", "cars",
+    "vehicles", "siblings", "sibs", "brothers", "sisters", "pets", "parity", "gravida", "pregnancies",
 }  # fmt: skip
 AMOUNT_WORDS = {
     "price", "cost", "costs", "income", "wage", "wages", "salary", "earnings", "expenditure", "pay", "rent",
@@ -142,11 +144,17 @@ AMOUNT_WORDS = {
     "minutes", "hours", "seconds", "days", "delay", "arr", "dep", "diff", "difference", "change", "area",
     "accel", "acceleration", "velocity", "force", "voltage", "current", "cons", "consumption", "sat",
 }  # fmt: skip
+NO_COUNTS = AMOUNT_WORDS | {  # but codes may have these names: exper of an experiment
+    "educ", "schooling", "exper", "experience", "tenure", "seniority", "years", "yrs", "gain", "gained",
+    "wait", "waiting", "hardness", "thickness", "humidity", "salinity", "conductivity", "viscosity",
+    "turbidity", "intensity", "capacity", "accuracy", "literacy",
+}  # fmt: skip
 POSITIVE_WORDS = {
     "price", "cost", "costs", "income", "wage", "wages", "salary", "earnings", "expenditure", "pay", "rent",
     "duration", "time", "days", "hours", "minutes", "seconds", "latency", "rt", "concentration", "conc",
     "weight", "mass", "biomass", "volume", "area", "amount", "sales", "revenue", "charges", "fare",
     "tip", "tips", "fee", "fees", "tax", "bill", "spending", "budget", "gross", "cons", "consumption",
+    "gdp", "gnp", "gni", "wealth",
 }  # fmt: skip
 MEASURES = {  # plurals of what is measured, not counted
     "grams", "kilograms", "kilos", "kgs", "pounds", "lbs", "ounces", "tons", "tonnes", "inches", "feet",
@@ -158,6 +166,7 @@ MEASURES = {  # plurals of what is measured, not counted
     "ratings", "grades", "scores", "ranks", "rankings", "temps", "temperatures", "heights", "weights",
     "lengths", "widths", "depths", "distances", "times", "speeds", "mathematics", "maths", "physics",
     "statistics", "economics", "values", "amounts", "units", "residuals",
+    "meters", "metres",
 }  # fmt: skip
 MONEY = ("sales", "prices", "costs", "wages", "incomes", "salaries", "taxes", "expenses", "savings")
 PERCENT_NAMES = {"percent", "pct", "percentage"}
@@ -181,9 +190,9 @@ NO_SHARES = POSITIVE_WORDS | {  # amounts that may stay below 1
     "precipitation", "ozone",
 }  # fmt: skip
 LOW_SHARE = 0.25  # numbers that stay below it are shares only where they are named so
-NARROW = 0.1  # and numbers that differ by less, whose logits are on a line with them
-AMOUNT_ENDS = re.compile(r"(weight|wt|length|height|width|depth|mass|volume|price|cost)$")
-PER_CENT = re.compile(r"pct|perc|prop")  # begins of names
+MEASURED_ENDS = re.compile(r"(weight|wt|length|height|width|depth|mass|volume|price|cost)$")
+AMOUNT_ENDS = ("income", "wage", "score")  # of words; a lowincome may be a share
+PER_CENT = re.compile(r"^(pct|perc|prop)|(pct|perc|percent)$")  # begins and ends of names
 SPECIMENS = {"sample", "specimen", "batch", "lot"}  # numbered, and measured as often each
 OF_WHAT = (  # ids are, by the short words that stand before or after "id"
     "sch", "st", "std", "stud", "hh", "fam", "tch", "pers", "pat", "subj", "hosp", "part", "emp", "cty",
@@ -265,14 +274,25 @@ def is_counted(column: Column) -> bool:
     words = name_words(column.name)
     if words & COUNT_WORDS:
         return True
-    if words & (AMOUNT_WORDS | GRADE_WORDS) and not words <= {"days", "nights"}:
+    if is_amount_name(column.name) and not words <= {"days", "nights"}:
         return False
-    if PER_CENT.match(column.name.lower()) and values.max() <= 100:
+    if _is_percent_name(column.name) and values.max() <= 100:
         return False
     plural = is_plural(last_word(column.name))
     rounded = values.max() >= 100 and not (values % 10).any()
     from_none = values.min() == 0 and (plural or values.max() < MOST_UNNAMED)
     return bool(from_none or (plural and not rounded))
+
+
+def is_amount_name(name: str) -> bool:
+    """Return whether a name, or the end of its last word as in hincome, says an amount or a grade."""
+    last = last_word(name)
+    ends = MEASURED_ENDS.search(last) or last.endswith(AMOUNT_ENDS)
+    return bool(ends or name_words(name) & (NO_COUNTS | GRADE_WORDS))
+
+
+def _is_percent_name(name: str) -> bool:
+    return bool(PER_CENT.search(name.lower()))
 
 
 def is_plural(word: str) -> bool:
@@ -347,14 +367,17 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     steps = np.unique(values)
     scale = 3 <= len(steps) <= 7 and bool((np.diff(steps) == 1).all())
     scale = scale and (steps[0] == 1 or (steps[0] == 0 and _stops_short(values)))
+    tenths = steps[-1] == 10 and len(steps) in (10, 11) and bool((np.diff(steps) == 1).all())
+    tenths &= not (words & SUCCESS_WORDS or is_time(column.name))
+    scale = scale or (tenths and _stops_short(values))
     if whole and scale and not words & COUNT_WORDS:
         return Reading("grades", "grades")
-    if is_counted(column) or (
-        whole and _rises_from_few(values) and not words & (AMOUNT_WORDS | GRADE_WORDS)
-    ):
+    percent = _is_percent_name(column.name) and values.max() <= 100
+    few_first = whole and _rises_from_few(values) and not percent
+    if is_counted(column) or (few_first and not is_amount_name(column.name)):
         return Reading("counts", "counts")
-    amount = bool(words & NO_SHARES) or values.max() < LOW_SHARE or np.ptp(values) < NARROW
-    amount = amount or bool(AMOUNT_ENDS.search(last_word(column.name)))
+    amount = bool(words & NO_SHARES) or values.max() < LOW_SHARE
+    amount = amount or bool(MEASURED_ENDS.search(last_word(column.name)))
     of_one = words & SHARE_WORDS or not amount
     if (not whole and values.min() >= 0 and values.max() <= 1 and of_one) or (
         are_percent(column) and _is_share(column) and values.min() >= 0 and values.max() <= 100
@@ -672,6 +695,10 @@ def find_exposure(target: Column, numbers: list[Column]) -> str | None:
         words = name_words(column.name)
         clock = is_years(column) or (is_time(column.name) and _goes_on(column.values))
         clock |= bool(words & CLOCKS) and not words <= CLOCKS | CLOCK_FILLERS
+        if column.kind == "number" and words & {"n", "ncontrols", "controls"} == words & set(
+            EXPOSURE_WORDS
+        ):
+            continue  # how many there are is a whole number; delta 15 N is none
         idle = (column.values == 0) & (target.values == 0)  # nothing observed in no effort
         effort = values.min() >= 0 and (values > 0).sum() + idle.sum() >= len(values)
         if column.kind != "constant" and effort and not clock:

@@ -395,6 +395,39 @@ def test_answers_from_0_to_4_are_grades_where_counts_would_go_on(tmp_path):
     assert seen(tmp_path, "blue", a=noise(2000), blue=counts).reading.kind == "counts"
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "most", "kind"),
+    [
+        ("lrscale", 0, 10, "grades"),
+        ("trust", 1, 10, "grades"),
+        ("correct", 0, 10, "counts"),
+        ("trips", 0, 10, "counts"),
+        ("lrscale", 0, 11, "counts"),
+        ("hours", 0, 10, "positive"),
+    ],
+)
+def test_answers_from_0_to_10_are_grades(tmp_path, name, least, most, kind):
+    """Not tasks solved, or trips; nor where numbers go on."""
+    y = np.resize(np.arange(least, most + 1), 1200)
+    found = seen(tmp_path, name, a=noise(1200), b=noise(1200), **{name: y})
+    assert found.reading.kind == kind
+
+
+def test_ten_answers_of_few_are_counts(tmp_path):
+    """Of trips to 10 at most, by a name of their own, where more would be rare."""
+    y = np.append(np.arange(11), RNG.poisson(2.0, 1189).clip(0, 10))
+    found = seen(tmp_path, "outings", a=noise(1200), b=noise(1200), outings=y)
+    assert found.reading.kind == "counts"
+
+
+def test_a_number_of_things_is_whole(tmp_path):
+    """So the isotope delta 15 N is no exposure."""
+    y, n = RNG.poisson(5, N), RNG.integers(10, 40, N)
+    for name, values, exposure in (("d15N", n + 0.37, None), ("pop", n + 0.37, "pop")):
+        found = seen(tmp_path, "eggs", a=noise(), eggs=y, **{name: values})
+        assert found.settings.exposure == exposure
+
+
 def test_a_spread_that_grows_with_the_level_is_on_the_log_scale(tmp_path):
     """Of a series whose swings grow with its trend; swings of one size, and groups, are not."""
     time = np.arange(1950, 1970, 1 / 12).round(3)
@@ -522,6 +555,8 @@ def test_few_blocks_are_categories_and_places_in_a_grid_are_neither(tmp_path):
     assert (found.settings.groups, found.settings.categorical) == ((), ())
     assert seen(tmp_path, "z", child5=block - 1, z=noise()).settings.categorical == ()
     assert seen(tmp_path, "z", LandCover=block, z=noise()).settings.categorical == ("LandCover",)
+    found = seen(tmp_path, "z", exper=block, a=within, z=noise())
+    assert found.settings.categorical == ("exper",)
 
 
 def test_the_status_is_the_one_named_after_the_time(tmp_path):
@@ -611,10 +646,17 @@ def test_a_time_is_known_by_the_entry_before_it(tmp_path, target, entry, status,
         ("takers", RNG.integers(0, 90, N), "counts"),
         ("seizure.rate", RNG.integers(0, 90, N), "counts"),
         ("verbal_sat", RNG.integers(420, 600, N), "real"),
-        ("x", RNG.uniform(0.36, 0.45, N).round(3), "real"),
-        ("x", RNG.uniform(0.2, 0.5, N).round(3), "share"),
-        ("pct", RNG.uniform(0.36, 0.45, N).round(3), "share"),
         ("brainwt", np.linspace(0.2, 0.5, N).round(3), "real"),
+        ("brain", np.linspace(0.2, 0.5, N).round(3), "share"),
+        ("lowincome", np.linspace(0.2, 0.5, N).round(3), "share"),
+        ("hincome", np.arange(N), "real"),
+        ("tenure", np.arange(N), "real"),
+        ("tenants", np.arange(N), "counts"),
+        ("gdp", 500 + 100 * np.arange(N) + np.arange(N) ** 2, "positive"),
+        ("bedrooms", np.arange(N) % 5 + 1, "counts"),
+        ("answer", np.arange(N) % 5 + 1, "grades"),
+        ("Top10perc", 1 + np.arange(N) ** 2 // 40, "real"),
+        ("Top10", 1 + np.arange(N) ** 2 // 40, "counts"),
     ],
 )
 def test_low_numbers_large_amounts_and_percents(tmp_path, name, values, kind):
