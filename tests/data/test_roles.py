@@ -230,6 +230,17 @@ def test_words_for_no_value_are_found_and_hold_in_every_column(tmp_path):
     assert "999" not in seen(tmp_path, "z", a=near, z=noise()).settings.missing
 
 
+def test_dots_among_words_are_no_value(tmp_path):
+    """Not among other signs, and other signs than dots may be answers."""
+    answers = np.resize(["yes", "no", "no"], N).astype(object)
+    for sign, gaps in ((".", 1), ("-", 0), ("none", 0)):
+        answers[7] = sign
+        found = seen(tmp_path, "z", a=answers, z=noise())
+        assert found.columns["a"].n_missing == gaps
+    signs = np.resize([".", "+", "++"], N)
+    assert seen(tmp_path, "z", a=signs, z=noise()).columns["a"].n_missing == 0
+
+
 def test_a_season_is_offered_with_its_period(tmp_path):
     """20 years of months: the period of the numbers is a year, and the last years are held out."""
     time = (1920 + np.arange(240) / 12).round(3)
