@@ -10,6 +10,7 @@ from gpmcflow.data.columns import yaml_text
 
 SCALES = (  # words of ordered answers, from low to high
     ("very low", "low", "medium", "moderate", "middle", "high", "very high"),
+    ("very low", "fairly low", "average", "fairly high", "very high"),
     ("very poor", "poor", "bad", "fair", "good", "very good", "excellent"),
     ("none", "slight", "mild", "some", "moderate", "marked", "severe"),
     ("very unlikely", "unlikely", "somewhat likely", "neutral", "likely", "very likely"),
@@ -39,7 +40,32 @@ SCALES = (  # words of ordered answers, from low to high
     ("much less", "less", "same", "more", "much more"),
     ("below", "at", "above"),
     ("xs", "s", "m", "l", "xl", "xxl"),
+    (
+        "lt high school",
+        "less than high school",
+        "high school",
+        "junior college",
+        "some college",
+        "associate",
+        "bachelor",
+        "bachelors",
+        "graduate",
+        "postgraduate",
+    ),
+    ("lower class", "working class", "middle class", "upper class"),
+    (
+        "not at all important",
+        "not important",
+        "not very important",
+        "somewhat important",
+        "important",
+        "very important",
+        "extremely important",
+    ),
+    ("low risk", "medium risk", "intermediate risk", "high risk"),
+    ("freshman", "sophomore", "junior", "senior"),
 )
+CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 FEWEST = 3  # words of a scale by which it is known
 NUMBERED = re.compile(r"(\d+)\s*[-.:=)_]\s*\D.*")  # "1 - poor"
 
@@ -98,4 +124,5 @@ def _is_number(label: str) -> bool:
 
 
 def _plain(label: str) -> str:
-    return " ".join(label.lower().replace("_", " ").split())
+    apart = CAPITAL.sub(" ", label)  # StronglyAgree
+    return " ".join(apart.lower().replace("_", " ").split())

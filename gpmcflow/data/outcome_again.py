@@ -44,6 +44,7 @@ FEW_ROWS = 6  # by which most products are told from others
 NEAR_PRODUCT = 0.02  # relative, of what may be the product of two rounded numbers
 RESCALINGS = (np.log, np.log10, np.log2, np.log1p, np.sqrt, np.square, np.reciprocal)
 MOST_DECIMALS = 6  # of a number that may be rounded from another
+OPPOSITE = -0.9  # correlation of two sides of one question, as of those for and against
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
 
 
@@ -56,11 +57,11 @@ def find_outcome_again(
 ) -> dict[str, str]:
     """Return columns that are the outcome in other words, with the reason: they would give it away.
 
-    A number that the outcome fixes, its quotient by exposure or trials, the parts of which it is the sum, the
-    log ratio or the difference (but for few rows), its quotient by another column, its changes, its distance
-    from a number, the outcome itself in most rows or in other units from year to year, numbers or classes of
-    which one is cut into the other, classes put together or taken apart, and what is known only where a case
-    ended so, or says how it ended, by the outcome or `status`.
+    A number that the outcome fixes, its quotient by exposure or trials, what it leaves of these, the parts
+    of which it is the sum, the log ratio or the difference (but for few rows), its quotient by another
+    column, its changes, its distance from a number, the outcome itself in most rows or in other units from
+    year to year, numbers or classes of which one is cut into the other, classes put together or taken apart,
+    and what is known only where a case ended so, or says how it ended, by the outcome or `status`.
     """
     name, y = target.name, target.values if target.kind in ("number", "whole") else None
     numbers = [n for n in inputs if columns[n].kind in ("number", "whole")]
@@ -73,6 +74,8 @@ def find_outcome_again(
             known = np.isfinite(x) & np.isfinite(y)
             if unit is not None and _fixed_by(x[known], _ratio(y, unit.values)[known]):
                 found[other] = f"{name} per {unit.name}"
+            elif unit is not None and np.ptp(x[known]) > 0 and _is_same(x + y, unit.values):
+                found[other] = f"what {name} leaves of {unit.name}"
             elif _fixed_by(x[known], y[known]) or _fixed_by(x[known], np.abs(y[known])):
                 found[other] = f"follows from {name}"
             elif words := _told_by(x, y, name):
@@ -108,10 +111,12 @@ def find_outcome_again(
             continue
         if _is_same(a + b, y):
             found |= {first: _beside(second, name), second: _beside(first, name)}
-        elif _is_same(a - b, y):
-            found |= _later_or_rest(first, second, name)
-        elif _is_same(b - a, y):
-            found |= _later_or_rest(second, first, name)
+        elif (one := _is_same(a - b, y)) or _is_same(b - a, y):
+            if _are_opposite(a, b):  # either tells nearly all
+                found |= {first: _beside(second, name), second: _beside(first, name)}
+            else:
+                more, less = (first, second) if one else (second, first)
+                found |= _later_or_rest(more, less, name)
         elif _on_a_line(y, _ratio(a, b)):
             found[second] = _beside(first, name)
         elif _on_a_line(y, _ratio(b, a)):
@@ -209,6 +214,12 @@ def _later_or_rest(more: str, less: str, name: str) -> dict[str, str]:
     """Of two columns with the outcome as their difference, drop the later one, or the rest of a total."""
     is_total = bool(name_words(more) & TOTAL_WORDS)
     return {less: _beside(more, name)} if is_total else {more: _beside(less, name)}
+
+
+def _are_opposite(a: np.ndarray, b: np.ndarray) -> bool:
+    """Return whether one of two columns falls as the other rises, as no values before and after do."""
+    known = np.isfinite(a) & np.isfinite(b)
+    return bool(np.corrcoef(a[known], b[known])[0, 1] <= OPPOSITE)
 
 
 def find_rate(

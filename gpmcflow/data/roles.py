@@ -14,6 +14,7 @@ from gpmcflow.data.columns import (
     COUNTER_WORDS,
     ID_WORDS,
     MOST_LEVELS,
+    ROW_NAMES,
     Column,
     is_time,
     last_word,
@@ -105,6 +106,7 @@ CODE_WORDS = {
     "precinct", "district", "borough", "parish", "province", "product", "experiment", "expt",
     *CODE_SYSTEMS,
 }  # fmt: skip
+STATES = {"married", "marstat", "mstat", "mstatus", "maritl"}  # of a person, more than two of them
 GRID_WORDS = {
     "pos",
     "position",
@@ -130,6 +132,8 @@ COUNT_WORDS = {
     "bites", "attacks", "wins", "patents", "tumors", "tumours", "lesions", "cysts", "mutants", "purchases",
     "seizure", "orders", "downloads", "clicks", "followers",
     "drivers", "pedestrians", "fatalities", "casualties", "crashes", "collisions", "victims",
+    "rooms", "bedrooms", "bathrooms", "bdrms", "beds", "baths", "stories", "storeys", "floors", "cars",
+    "vehicles", "siblings", "sibs", "brothers", "sisters", "pets", "parity", "gravida", "pregnancies",
 }  # fmt: skip
 AMOUNT_WORDS = {
     "price", "cost", "costs", "income", "wage", "wages", "salary", "earnings", "expenditure", "pay", "rent",
@@ -140,11 +144,17 @@ AMOUNT_WORDS = {
     "minutes", "hours", "seconds", "days", "delay", "arr", "dep", "diff", "difference", "change", "area",
     "accel", "acceleration", "velocity", "force", "voltage", "current", "cons", "consumption", "sat",
 }  # fmt: skip
+NO_COUNTS = AMOUNT_WORDS | {  # but codes may have these names: exper of an experiment
+    "educ", "schooling", "exper", "experience", "tenure", "seniority", "years", "yrs", "gain", "gained",
+    "wait", "waiting", "hardness", "thickness", "humidity", "salinity", "conductivity", "viscosity",
+    "turbidity", "intensity", "capacity", "accuracy", "literacy",
+}  # fmt: skip
 POSITIVE_WORDS = {
     "price", "cost", "costs", "income", "wage", "wages", "salary", "earnings", "expenditure", "pay", "rent",
     "duration", "time", "days", "hours", "minutes", "seconds", "latency", "rt", "concentration", "conc",
     "weight", "mass", "biomass", "volume", "area", "amount", "sales", "revenue", "charges", "fare",
     "tip", "tips", "fee", "fees", "tax", "bill", "spending", "budget", "gross", "cons", "consumption",
+    "gdp", "gnp", "gni", "wealth",
 }  # fmt: skip
 MEASURES = {  # plurals of what is measured, not counted
     "grams", "kilograms", "kilos", "kgs", "pounds", "lbs", "ounces", "tons", "tonnes", "inches", "feet",
@@ -156,6 +166,7 @@ MEASURES = {  # plurals of what is measured, not counted
     "ratings", "grades", "scores", "ranks", "rankings", "temps", "temperatures", "heights", "weights",
     "lengths", "widths", "depths", "distances", "times", "speeds", "mathematics", "maths", "physics",
     "statistics", "economics", "values", "amounts", "units", "residuals",
+    "meters", "metres",
 }  # fmt: skip
 MONEY = ("sales", "prices", "costs", "wages", "incomes", "salaries", "taxes", "expenses", "savings")
 PERCENT_NAMES = {"percent", "pct", "percentage"}
@@ -179,7 +190,9 @@ NO_SHARES = POSITIVE_WORDS | {  # amounts that may stay below 1
     "precipitation", "ozone",
 }  # fmt: skip
 LOW_SHARE = 0.25  # numbers that stay below it are shares only where they are named so
-PER_CENT = re.compile(r"pct|perc|prop")  # begins of names
+MEASURED_ENDS = re.compile(r"(weight|wt|length|height|width|depth|mass|volume|price|cost)$")
+AMOUNT_ENDS = ("income", "wage", "score")  # of words; a lowincome may be a share
+PER_CENT = re.compile(r"^(pct|perc|prop)|(pct|perc|percent)$")  # begins and ends of names
 SPECIMENS = {"sample", "specimen", "batch", "lot"}  # numbered, and measured as often each
 OF_WHAT = (  # ids are, by the short words that stand before or after "id"
     "sch", "st", "std", "stud", "hh", "fam", "tch", "pers", "pat", "subj", "hosp", "part", "emp", "cty",
@@ -188,7 +201,8 @@ ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after ano
 STATUS = re.compile(
     r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
 )
-STATUS_ENDS = re.compile(r"[._ ](s|stat|status|event|cens)$")  # behind the name of a time
+STATUS_ENDS = re.compile(r"([._ ]s|[._ ]?(stat|status|event|cens))$")  # behind the name of a time
+ENTRY, EXIT = re.compile(r"entry|entered|enter|start|begin"), re.compile(r"exit|stop|end$")
 TIME_TO = re.compile(r"(ed|t|at|age|day|yr|month|to)+")  # beside the name of a status
 DURATIONS = re.compile(
     r"time|surv|^tt|days|months|years|weeks|duration|^t\d?$|stop$|spell|follow|onset|latency|^life(span)?$"
@@ -197,6 +211,7 @@ SURELY = 8  # rows expected where there is none: by chance in one of 3,000 files
 GO_TOGETHER = 0.8  # share of rows in which two columns that say how cases ended agree
 FIRST_YEAR, LAST_YEAR = 1500, 2100
 MOST_UNNAMED = 1e5  # whole numbers from 0 up to it are counts by whatever name
+MOSTLY_DIFFERENT = 0.8  # share of the rows; 1.10 is 1.1 as a number
 NEARLY_ALL = 0.95  # of the rows, in which numbers of subjects are different
 MANY_CASES = 50  # by which a pattern shows
 FEWEST_GROUPS = 5  # fewer are categories
@@ -228,11 +243,16 @@ class Reading:
 
 def is_years(column: Column) -> bool:
     """Return whether all numbers of a column are years of the calendar."""
+    return is_in_years(column) and is_time(column.name)
+
+
+def is_in_years(column: Column) -> bool:
+    """Return whether all numbers of a column may be years of the calendar, whatever its name."""
     if column.kind != "whole":
         return False
     values = column.values[np.isfinite(column.values)]
     inside = bool((values >= FIRST_YEAR).all() and (values <= LAST_YEAR).all())
-    return inside and (len(np.unique(values)) > 1) and is_time(column.name)
+    return inside and len(np.unique(values)) > 1
 
 
 def is_counted(column: Column) -> bool:
@@ -254,14 +274,25 @@ def is_counted(column: Column) -> bool:
     words = name_words(column.name)
     if words & COUNT_WORDS:
         return True
-    if words & (AMOUNT_WORDS | GRADE_WORDS) and not words <= {"days", "nights"}:
+    if is_amount_name(column.name) and not words <= {"days", "nights"}:
         return False
-    if PER_CENT.match(column.name.lower()) and values.max() <= 100:
+    if _is_percent_name(column.name) and values.max() <= 100:
         return False
     plural = is_plural(last_word(column.name))
     rounded = values.max() >= 100 and not (values % 10).any()
     from_none = values.min() == 0 and (plural or values.max() < MOST_UNNAMED)
     return bool(from_none or (plural and not rounded))
+
+
+def is_amount_name(name: str) -> bool:
+    """Return whether a name, or the end of its last word as in hincome, says an amount or a grade."""
+    last = last_word(name)
+    ends = MEASURED_ENDS.search(last) or last.endswith(AMOUNT_ENDS)
+    return bool(ends or name_words(name) & (NO_COUNTS | GRADE_WORDS))
+
+
+def _is_percent_name(name: str) -> bool:
+    return bool(PER_CENT.search(name.lower()))
 
 
 def is_plural(word: str) -> bool:
@@ -316,7 +347,11 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     if whole and few and STATUS.search(column.name.lower()) and not words & COUNT_WORDS - {"death"}:
         return _several(len(levels))
     name = column.name.lower()
-    named_alike = len(np.unique(values)) > 10 and any(is_time_of(name, told) for told in status)
+    timed = [told for told in status if is_time_of(name, told)]
+    named_alike = len(np.unique(values)) > 10 and any(
+        not _is_threshold(column, others[told]) for told in timed
+    )
+    named_alike |= bool(status) and _has_entry(column, others)
     if values.min() >= 0 and status and (DURATIONS.search(name) or named_alike):
         if values.min() > 0:
             return Reading("survival", "survival")
@@ -332,13 +367,17 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     steps = np.unique(values)
     scale = 3 <= len(steps) <= 7 and bool((np.diff(steps) == 1).all())
     scale = scale and (steps[0] == 1 or (steps[0] == 0 and _stops_short(values)))
+    tenths = steps[-1] == 10 and len(steps) in (10, 11) and bool((np.diff(steps) == 1).all())
+    tenths &= not (words & SUCCESS_WORDS or is_time(column.name))
+    scale = scale or (tenths and _stops_short(values))
     if whole and scale and not words & COUNT_WORDS:
         return Reading("grades", "grades")
-    if is_counted(column) or (
-        whole and _rises_from_few(values) and not words & (AMOUNT_WORDS | GRADE_WORDS)
-    ):
+    percent = _is_percent_name(column.name) and values.max() <= 100
+    few_first = whole and _rises_from_few(values) and not percent
+    if is_counted(column) or (few_first and not is_amount_name(column.name)):
         return Reading("counts", "counts")
     amount = bool(words & NO_SHARES) or values.max() < LOW_SHARE
+    amount = amount or bool(MEASURED_ENDS.search(last_word(column.name)))
     of_one = words & SHARE_WORDS or not amount
     if (not whole and values.min() >= 0 and values.max() <= 1 and of_one) or (
         are_percent(column) and _is_share(column) and values.min() >= 0 and values.max() <= 100
@@ -414,6 +453,37 @@ def _means_and_spreads(
             means.append(own.mean())
             spreads.append(rest.std())
     return np.array(means), np.array(spreads)
+
+
+def _is_threshold(column: Column, status: Column) -> bool:
+    """Return whether a status says which numbers are above a threshold: bmistatus beside bmi.
+
+    Not where all above are the same: those that had not ended when the study did.
+    """
+    known = ~column.missing & ~status.missing
+    y, own = column.values[known], status.labels[known]
+    own = own[np.argsort(y, kind="stable")]
+    steps = np.flatnonzero(own[1:] != own[:-1])
+    cut = 0 < len(steps) == len(set(own.tolist())) - 1
+    return cut and bool(np.ptp(np.sort(y)[steps[-1] + 1 :]) > 0)
+
+
+def _has_entry(column: Column, others: Mapping[str, Column]) -> bool:
+    """Return whether a column is named as the time of entry into what ends at this one, always later.
+
+    As ageentry beside age, or entry beside exit.
+    """
+    own = re.sub("[._ ]", "", column.name.lower())
+    for other in others.values():
+        begin = ENTRY.search(other.name.lower())
+        if other.kind not in ("number", "whole") or begin is None:
+            continue
+        rest = re.sub("[._ ]", "", ENTRY.sub("", other.name.lower(), count=1))
+        if EXIT.sub("", own, count=1) == rest:
+            known = ~column.missing & ~other.missing
+            if known.any() and (other.values[known] < column.values[known]).all():
+                return not is_in_years(column)
+    return False
 
 
 def is_time_of(name: str, status: str) -> bool:
@@ -625,6 +695,10 @@ def find_exposure(target: Column, numbers: list[Column]) -> str | None:
         words = name_words(column.name)
         clock = is_years(column) or (is_time(column.name) and _goes_on(column.values))
         clock |= bool(words & CLOCKS) and not words <= CLOCKS | CLOCK_FILLERS
+        if column.kind == "number" and words & {"n", "ncontrols", "controls"} == words & set(
+            EXPOSURE_WORDS
+        ):
+            continue  # how many there are is a whole number; delta 15 N is none
         idle = (column.values == 0) & (target.values == 0)  # nothing observed in no effort
         effort = values.min() >= 0 and (values > 0).sum() + idle.sum() >= len(values)
         if column.kind != "constant" and effort and not clock:
@@ -649,7 +723,8 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         words = {last_word(name)} if not is_id else words  # a lot, not the frontage of a lot
         often = 0.7 if is_id else 0.8 if words & SUBJECT_WORDS and levels > MANY_NAMES else 0.5
         repeated = levels <= often * known
-        most = known if words & SUBJECT_WORDS or stated else MOST_GROUPS
+        sure = stated or words & CODE_SYSTEMS or last_word(name).endswith("code")  # no amounts
+        most = known if words & SUBJECT_WORDS or sure else MOST_GROUPS
         if not repeated or not FEWEST_GROUPS <= levels <= most or column.kind == "date":
             continue
         named = bool(words & SUBJECT_WORDS or stated) and column.kind != "number"
@@ -777,6 +852,7 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
             continue
         cycle = words & CYCLES and (_goes_on(column.values) or len(levels) < 6 or levels[0] != 1)
         names_codes = (words & CODE_WORDS or ends_like_a_code(name)) and not cycle
+        names_codes = names_codes or name.lower() in STATES
         subjects = words & SUBJECT_WORDS and len(levels) < FEWEST_NUMBERS and levels[0] >= 1
         blocks = levels[0] >= 1 and not words & GRID_WORDS and not _is_amount(column)
         blocks = blocks and _repeated_measures(column, columns, inputs)
@@ -791,12 +867,15 @@ def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[s
     """Return columns that name the row, with the reason, unless they are times or the only inputs.
 
     They run 1, 2, 3, ... through the file, unless they are named as what is measured, as age or dose are,
-    or x beside y; or are whole numbers, different in nearly every row, named like subjects.
+    or x beside y; or are whole numbers, different in nearly every row, named like subjects; or are names of
+    rows that begin with the number of a subject, as R makes them.
     """
     found: dict[str, str] = {}
     beside_y = any(name.startswith("y") for name in columns)
     for name in inputs:
         column = columns[name]
+        if ROW_NAMES.fullmatch(name.strip()) and _begin_with_another(column, columns):
+            found[name] = "row names"
         if column.kind != "whole" or column.missing.any() or is_time(name):
             continue
         values = column.values
@@ -809,6 +888,17 @@ def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[s
         elif subjects and len(np.unique(values)) >= NEARLY_ALL * len(values):
             found[name] = "different in every row"
     return found if set(found) < set(inputs) else {}
+
+
+def _begin_with_another(column: Column, columns: Mapping[str, Column]) -> bool:
+    """Return whether numbers, mostly different, have another column as their whole part: 3.1, 3.2 of id 3."""
+    if column.kind != "number" or column.missing.any():
+        return False
+    if len(np.unique(column.values)) < MOSTLY_DIFFERENT * len(column.values):
+        return False
+    whole = np.floor(column.values)
+    others = [other for other in columns.values() if other.kind == "whole"]
+    return len(np.unique(whole)) > 1 and any((other.values == whole).all() for other in others)
 
 
 def _named(columns: list[Column], words: tuple[str, ...]) -> list[Column]:
@@ -879,6 +969,14 @@ def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: 
     return any(((other.labels[1:] != other.labels[:-1]) == own).all() for other in others)
 
 
+def _is_square(a: Column, b: Column) -> bool:
+    """Return whether two columns have the same levels, and each pair of these one row: a cross table."""
+    levels = np.unique(a.values)
+    pairs = set(zip(a.values.tolist(), b.values.tolist(), strict=True))
+    same = np.array_equal(levels, np.unique(b.values))
+    return same and len(pairs) == len(a.values) == len(levels) ** 2
+
+
 def _repeated_measures(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:
     """Return whether rows come in a block for each value, and another column rises anew in each block."""
     levels = np.unique(column.values)
@@ -893,6 +991,8 @@ def _repeated_measures(column: Column, columns: Mapping[str, Column], inputs: li
     for name in inputs:
         other = columns[name]
         if other is column or other.kind not in ("number", "whole", "date") or other.missing.any():
+            continue
+        if not is_time(name) and _is_square(column, other):
             continue
         steps = np.diff(other.values)
         if within.any() and (steps[within] > 0).all() and (steps[~within] < 0).mean() > 0.9:

@@ -78,6 +78,7 @@ MORE_MISSING = {
     ".", "..", "-", "--", "*", "n/a", "n.a.", "na", "nan", "none", "null", "missing", "unknown", "#n/a",
     "<na>", "nd", "n.d.", "not available", "(null)",
 }  # fmt: skip
+DOTS = {".", ".."}
 STATUS_DROPPED = "status: how cases ended, which is known only afterwards"
 OTHER_STATUS = "says how something ended, which is known only afterwards"
 SENTINELS = (-9999.0, -999.0, -99.0, 999.0, 9999.0, 99999.0)  # numbers that stand for no value
@@ -363,8 +364,9 @@ def find_decimal(table: CsvTable) -> str:
 def missing_words(table: CsvTable, decimal: str) -> tuple[str, ...]:
     """Return the words for "no value" beside `MISSING_WORDS` that stand among the numbers of some column.
 
-    Signs and words of `MORE_MISSING` in a column that otherwise holds numbers or dates; and numbers such as
-    -99 or 999 where they lie far outside the other numbers, or alone below 0, in all columns that have them.
+    Signs and words of `MORE_MISSING` in a column that otherwise holds numbers or dates; dots among words, as
+    of a SAS file, unless there are other signs; and numbers such as -99 or 999 where they lie far outside the
+    other numbers, or alone below 0, in all columns that have them.
     """
     found: dict[str, None] = {}
     refused: set[str] = set()
@@ -378,6 +380,8 @@ def missing_words(table: CsvTable, decimal: str) -> tuple[str, ...]:
             others = [cell for cell in filled if cell not in words]
             dated = np.mean([looks_like_date(cell) for cell in others]) if len(others) > 3 else 0.0
             found.update(dict.fromkeys(sorted(words) if dated >= ENOUGH else ()))
+            named = bool(others) and all(any(map(str.isalnum, cell)) for cell in set(others))
+            found.update(dict.fromkeys(sorted(words & DOTS) if named else ()))
         if len(values) < max(ENOUGH * len(numbers), 3):
             continue
         found.update(dict.fromkeys(sorted(words)))

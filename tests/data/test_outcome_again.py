@@ -138,6 +138,31 @@ def test_of_a_difference_the_later_value_goes_or_what_a_total_leaves(tmp_path):
     assert set(found) == {"spent"}
 
 
+def test_both_sides_of_a_question_go_and_values_before_stay(tmp_path):
+    """For and against in percent, of which either tells their difference; not so two prices."""
+    agree = RNG.integers(20, 80, N)
+    against = 100 - agree - RNG.integers(0, 15, N)
+    found = dropped(tmp_path, "net", agree=agree, against=against, net=against - agree)
+    assert found == {
+        "agree": "gives net together with against",
+        "against": "gives net together with agree",
+    }
+    against = RNG.permutation(against)
+    found = dropped(tmp_path, "net", agree=agree, against=against, net=against - agree)
+    assert set(found) == {"against"}
+
+
+def test_failures_that_leave_the_successes(tmp_path):
+    """Not where trials came to no end, as in a third of the rows."""
+    n, y = RNG.integers(10, 40, N), RNG.integers(0, 10, N)
+    found = dropped(tmp_path, "ill", n=n, ill=y, well=n - y)
+    assert found == {"well": "what ill leaves of n"}
+    assert dropped(tmp_path, "ill", n=n, ill=y, well=n - y - (np.arange(N) % 3 == 0)) == {}
+    deaths, pop = RNG.poisson(5, N), RNG.integers(10**4, 10**5, N)
+    found = dropped(tmp_path, "deaths", population=pop, deaths=deaths, alive=pop - deaths)
+    assert found == {"alive": "what deaths leaves of population"}
+
+
 def test_ages_that_set_heights_apart_are_not_cut_from_them(tmp_path):
     """Nor is a dose from what it does; classes 1, 2, 3 are, and numbers rounded."""
     height = np.sort(RNG.uniform(0, 60, N).round(2))

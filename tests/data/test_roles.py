@@ -230,6 +230,17 @@ def test_words_for_no_value_are_found_and_hold_in_every_column(tmp_path):
     assert "999" not in seen(tmp_path, "z", a=near, z=noise()).settings.missing
 
 
+def test_dots_among_words_are_no_value(tmp_path):
+    """Not among other signs, and other signs than dots may be answers."""
+    answers = np.resize(["yes", "no", "no"], N).astype(object)
+    for sign, gaps in ((".", 1), ("-", 0), ("none", 0)):
+        answers[7] = sign
+        found = seen(tmp_path, "z", a=answers, z=noise())
+        assert found.columns["a"].n_missing == gaps
+    signs = np.resize([".", "+", "++"], N)
+    assert seen(tmp_path, "z", a=signs, z=noise()).columns["a"].n_missing == 0
+
+
 def test_a_season_is_offered_with_its_period(tmp_path):
     """20 years of months: the period of the numbers is a year, and the last years are held out."""
     time = (1920 + np.arange(240) / 12).round(3)
@@ -395,6 +406,39 @@ def test_answers_from_0_to_4_are_grades_where_counts_would_go_on(tmp_path):
     assert seen(tmp_path, "blue", a=noise(2000), blue=counts).reading.kind == "counts"
 
 
+@pytest.mark.parametrize(
+    ("name", "least", "most", "kind"),
+    [
+        ("lrscale", 0, 10, "grades"),
+        ("trust", 1, 10, "grades"),
+        ("correct", 0, 10, "counts"),
+        ("trips", 0, 10, "counts"),
+        ("lrscale", 0, 11, "counts"),
+        ("hours", 0, 10, "positive"),
+    ],
+)
+def test_answers_from_0_to_10_are_grades(tmp_path, name, least, most, kind):
+    """Not tasks solved, or trips; nor where numbers go on."""
+    y = np.resize(np.arange(least, most + 1), 1200)
+    found = seen(tmp_path, name, a=noise(1200), b=noise(1200), **{name: y})
+    assert found.reading.kind == kind
+
+
+def test_ten_answers_of_few_are_counts(tmp_path):
+    """Of trips to 10 at most, by a name of their own, where more would be rare."""
+    y = np.append(np.arange(11), RNG.poisson(2.0, 1189).clip(0, 10))
+    found = seen(tmp_path, "outings", a=noise(1200), b=noise(1200), outings=y)
+    assert found.reading.kind == "counts"
+
+
+def test_a_number_of_things_is_whole(tmp_path):
+    """So the isotope delta 15 N is no exposure."""
+    y, n = RNG.poisson(5, N), RNG.integers(10, 40, N)
+    for name, values, exposure in (("d15N", n + 0.37, None), ("pop", n + 0.37, "pop")):
+        found = seen(tmp_path, "eggs", a=noise(), eggs=y, **{name: values})
+        assert found.settings.exposure == exposure
+
+
 def test_a_spread_that_grows_with_the_level_is_on_the_log_scale(tmp_path):
     """Of a series whose swings grow with its trend; swings of one size, and groups, are not."""
     time = np.arange(1950, 1970, 1 / 12).round(3)
@@ -522,6 +566,8 @@ def test_few_blocks_are_categories_and_places_in_a_grid_are_neither(tmp_path):
     assert (found.settings.groups, found.settings.categorical) == ((), ())
     assert seen(tmp_path, "z", child5=block - 1, z=noise()).settings.categorical == ()
     assert seen(tmp_path, "z", LandCover=block, z=noise()).settings.categorical == ("LandCover",)
+    found = seen(tmp_path, "z", exper=block, a=within, z=noise())
+    assert found.settings.categorical == ("exper",)
 
 
 def test_the_status_is_the_one_named_after_the_time(tmp_path):
@@ -542,6 +588,8 @@ def test_the_status_is_the_one_named_after_the_time(tmp_path):
     ("target", "status", "named"),
     [
         ("srv", "srv.s", True),
+        ("srv", "srvstat", True),
+        ("srv", "relstat", False),
         ("rec", "rec_status", True),
         ("edrel", "rel", True),
         ("life", "dead", True),
@@ -562,6 +610,38 @@ def test_a_time_is_known_by_the_name_of_its_status(tmp_path, target, status, nam
     assert found.settings.event == (status if named else None)
 
 
+def test_a_status_that_a_threshold_makes_is_none(tmp_path):
+    """Overweight beside the index; those who had not ended when the study did are above one, too."""
+    bmi = RNG.normal(25.0, 4.0, N).round(1)
+    found = seen(tmp_path, "bmi", bmi=bmi, bmi_status=1 * (bmi >= 25), a=noise())
+    assert (found.reading.kind, found.settings.event) == ("real", None)
+    assert found.dropped == {"bmi_status": "cut from bmi"}
+    stopped = np.minimum(bmi, 26.0)
+    found = seen(tmp_path, "bmi", bmi=stopped, bmi_status=1 * (bmi < 26), a=noise())
+    assert (found.reading.kind, found.settings.event) == ("survival", "bmi_status")
+
+
+@pytest.mark.parametrize(
+    ("target", "entry", "status", "later", "kind"),
+    [
+        ("age", "ageentry", "death", 300, "survival"),
+        ("exit.age", "age.start", "death", 300, "survival"),
+        ("exit", "entry", "fail", 300, "survival"),
+        ("age", "ageentry", "smoker", 300, "real"),
+        ("age", "age2", "death", 300, "real"),
+        ("age", "weight_entry", "death", 300, "real"),
+        ("age", "ageentry", "death", -300, "real"),
+    ],
+)  # fmt: skip
+def test_a_time_is_known_by_the_entry_before_it(tmp_path, target, entry, status, later, kind):
+    begin = RNG.integers(400, 500, N)
+    end = begin + later + RNG.integers(-90, 90, N)
+    ended = RNG.integers(0, 2, N)
+    found = seen(tmp_path, target, a=noise(), **{entry: begin, target: end, status: ended})
+    assert found.reading.kind == kind
+    assert found.uses[entry] == "input"
+
+
 @pytest.mark.parametrize(
     ("name", "values", "kind"),
     [
@@ -577,6 +657,17 @@ def test_a_time_is_known_by_the_name_of_its_status(tmp_path, target, status, nam
         ("takers", RNG.integers(0, 90, N), "counts"),
         ("seizure.rate", RNG.integers(0, 90, N), "counts"),
         ("verbal_sat", RNG.integers(420, 600, N), "real"),
+        ("brainwt", np.linspace(0.2, 0.5, N).round(3), "real"),
+        ("brain", np.linspace(0.2, 0.5, N).round(3), "share"),
+        ("lowincome", np.linspace(0.2, 0.5, N).round(3), "share"),
+        ("hincome", np.arange(N), "real"),
+        ("tenure", np.arange(N), "real"),
+        ("tenants", np.arange(N), "counts"),
+        ("gdp", 500 + 100 * np.arange(N) + np.arange(N) ** 2, "positive"),
+        ("bedrooms", np.arange(N) % 5 + 1, "counts"),
+        ("answer", np.arange(N) % 5 + 1, "grades"),
+        ("Top10perc", 1 + np.arange(N) ** 2 // 40, "real"),
+        ("Top10", 1 + np.arange(N) ** 2 // 40, "counts"),
     ],
 )
 def test_low_numbers_large_amounts_and_percents(tmp_path, name, values, kind):
@@ -607,6 +698,48 @@ def test_a_family_of_1_is_a_number_of_people_in_a_large_file(tmp_path):
         (RNG.integers(1, 14, n), ("family",)),
     ):
         assert seen(tmp_path, "z", family=sizes, z=noise(n)).settings.groups == grouped
+
+
+def test_row_names_that_begin_with_a_subject(tmp_path):
+    """As R leaves them of a long table, where 1.10 is 1.1 as a number; not doses, or other wholes."""
+    subject, occasion = np.repeat(np.arange(1, 9), 11), np.tile(np.arange(1, 12), 8)
+    names = [f"{s}.{k}" for s, k in zip(subject, occasion, strict=True)]
+    others = {"id": subject, "z": noise(88)}
+    for name, drop in (("", True), ("rownames", True), ("dose", False)):
+        found = seen(tmp_path, "z", **{name: names}, **others)
+        assert ("row names" in found.dropped.values()) == drop
+    mixed = {"id": subject[::-1], "z": noise(88)}
+    assert seen(tmp_path, "z", **{"": names}, **mixed).dropped == {}
+
+
+def test_a_table_of_classes_by_themselves_has_no_groups(tmp_path):
+    """Each pair of the same levels stands once; 8 plants at 9 places, or at times, are plants."""
+    rows = np.repeat(np.arange(1, 9), 8)
+    found = seen(tmp_path, "z", son=rows, father=np.tile(np.arange(1, 9), 8), z=noise(64))
+    assert found.settings.groups == found.settings.categorical == ()
+    found = seen(tmp_path, "z", son=rows, time=np.tile(np.arange(1, 9), 8), z=noise(64))
+    assert found.settings.groups == ("son",)
+    rows = np.repeat(np.arange(1, 9), 9)
+    found = seen(tmp_path, "z", son=rows, father=np.tile(np.arange(1, 10), 8), z=noise(72))
+    assert found.settings.groups == ("son",)
+
+
+def test_more_than_two_states_of_a_marriage_are_categories(tmp_path):
+    """Not years of it, nor whether there is one."""
+    values = RNG.integers(1, 7, N)
+    for name, category in (("married", True), ("marstat", True), ("yearsmarried", False)):
+        found = seen(tmp_path, "z", **{name: values}, a=noise(), z=noise())
+        assert (found.settings.categorical == (name,)) == category
+    found = seen(tmp_path, "z", married=values % 2, a=noise(), z=noise())
+    assert found.settings.categorical == ()
+
+
+def test_codes_are_groups_however_many_there_are(tmp_path):
+    many = np.tile(np.arange(1010, 7010, 10), 3)
+    RNG.shuffle(many)
+    for name, groups in (("dcode", ("dcode",)), ("tract", ("tract",)), ("income", ())):
+        found = seen(tmp_path, "z", **{name: many}, a=noise(1800), z=noise(1800))
+        assert found.settings.groups == groups
 
 
 def test_row_names_without_a_name_beside_an_index(tmp_path):

@@ -55,6 +55,11 @@ def done(analysis, table, tmp_path_factory):
         (["2 - fair", "1 - poor", "3 - good"], ("1 - poor", "2 - fair", "3 - good")),
         (["2 - fair", "1 - poor", "4 - good"], None),
         (["high", "low", "unheard of"], None),
+        (["StronglyAgree", "Disagree", "Agree"], ("Disagree", "Agree", "StronglyAgree")),
+        (["Average", "Fairly Low", "Very High"], ("Fairly Low", "Average", "Very High")),
+        (["BACHELOR", "HIGH SCHOOL", "GRADUATE"], ("HIGH SCHOOL", "BACHELOR", "GRADUATE")),
+        (["Low risk", "High risk", "Medium risk"], ("Low risk", "Medium risk", "High risk")),
+        (["LowRisk", "HighTide", "MediumSize"], None),
         (["north", "south", "west"], None),
     ],
 )
