@@ -287,8 +287,8 @@ def test_a_forecast_counts_the_ladder_that_a_route_may_take(folder, table):
     assert bridge.cores == 1
     assert not notes
     fewer = cost(draws=125)[1]
-    start = cost(draws=100)[1].seconds - 100 * (bridge.seconds - fewer.seconds) / 125
-    assert bridge.seconds - start == pytest.approx(4 * 250 * 5 * 3e-4, rel=1e-6)
+    start = cost(draws=100)[1].seconds - 100 * (bridge.seconds - fewer.seconds) / 75
+    assert bridge.seconds - start == pytest.approx(4 * 200 * 3 * 3e-4, rel=1e-6)
     _, ladder, notes = cost(route="auto")
     assert ladder.seconds > 3 * bridge.seconds
     assert ladder.disk > 2 * bridge.disk
