@@ -8,20 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 import gpmcflow as gp
 from gpmcflow.errors import InputErrors, StorageError
-from gpmcflow.pipeline import analyse, in_process
 from gpmcflow.pipeline.analyse import _with_models
 from gpmcflow.pipeline.new import new
 from gpmcflow.pipeline.predict import predict_file
 from gpmcflow.pipeline.run import run
 
-SIZES = {
-    "sampling": {"chains": 2, "draws": 40, "warmup": 10},
-    "evidence": {"temperatures": 3, "particles": 8},
-}
 MODELS = {"lines": "linear() + constant()", "curve": 'matern32("rain")'}
 
 
@@ -90,11 +84,6 @@ def without_times(path: Path) -> bytes:
 FEW = {"lines": "linear() + constant()"}
 
 
-def few_draws(text: str, models: dict[str, str]) -> str:
-    """The config with these models, as either way writes it, for answers by few draws."""
-    return f"{_with_models(text, models)}\n{yaml.safe_dump(SIZES)}"
-
-
 @pytest.mark.parametrize("case", ["quick", "areas", "whole"])
 def test_a_file_gives_the_files_of_the_commands_byte_for_byte(case, plots, tmp_path, monkeypatch):
     """Config, draws, tables and pages, but for the seconds that jobs took, and notes on how they ran."""
@@ -110,16 +99,13 @@ def test_a_file_gives_the_files_of_the_commands_byte_for_byte(case, plots, tmp_p
     stated = {"neighbours": "pairs.csv"} if areas else {}
     monkeypatch.chdir(tmp_path / "shell")
     new("plots.csv", "harvest", **stated)
-    if whole:  # an answer by draws takes its time: one model of few rows, and few draws
-        monkeypatch.setattr(analyse, "_with_models", few_draws)
+    if whole:  # an answer by draws takes its time: one model of few rows
         config = Path("plots.yaml")
-        config.write_text(few_draws(config.read_text(), FEW))
+        config.write_text(_with_models(config.read_text(), FEW))
     assert run("plots.yaml", quick=not whole) == 0
     monkeypatch.chdir(tmp_path)
     stated = {key: Path("python", path) for key, path in stated.items()}
     models = FEW if whole else None
-    if whole:  # jobs of seconds, whose start takes longer: the commands start a process for each
-        monkeypatch.setattr(in_process, "takes", lambda config: True)
     made = gp.analyse(
         Path("python", "plots.csv"), "harvest", models=models, quick=not whole, **stated
     )
