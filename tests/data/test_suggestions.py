@@ -185,9 +185,9 @@ def test_models_of_many_rows_have_as_many_functions_as_fit(tmp_path):
     assert "a 3" in suggestion.large.straight
     assert "a 2" not in suggestion.large.straight
     assert "No functions were left for a 3" in suggestion.text("own")
-    path = write(tmp_path, "x,y,z", [",".join(row.split(",")[:2]) + ",1.5" for row in rows[:2100]])
+    path = write(tmp_path, "u,v,w", [",".join(row.split(",")[:2]) + ",1.5" for row in rows[:2100]])
     path.write_text(path.read_text().replace("1.5\n", "2.5\n", 300), encoding="utf-8")
-    loaded, models = config_of_many(suggest(path, "z"))
+    loaded, models = config_of_many(suggest(path, "w"))
     assert list(loaded["models"]) == ["surface", "curves", "plain"]
     assert 150 < models["surface"].n_latents <= 402
 
