@@ -33,7 +33,7 @@ from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.data.outcome_again import leak_words
 from gpmcflow.errors import InputError
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES
-from gpmcflow.evidence.two_ends import PER_GIVEN
+from gpmcflow.evidence.two_ends import GivenEnds
 from gpmcflow.jobs.costs import Context, Cost, repeated, timed
 from gpmcflow.jobs.resources import model_numbers, tiled_numbers
 from gpmcflow.jobs.study import PlannedJob
@@ -322,7 +322,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     evidence, chains = settings["evidence"], settings["sampling"]["chains"]
     model = _model(context, job)
     each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
-    at_a_draw = (1 + PER_GIVEN) * unit.value + model.likelihood.conjugate * unit.gradient
+    at_a_draw = (1 + GivenEnds.per_draw) * unit.value + model.likelihood.conjugate * unit.gradient
     work, alone = chains * draws * at_a_draw, 0.0
     if model.likelihood.conjugate and not model.basis:
         alone = _searches(unit)
@@ -334,7 +334,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
             f"analyses.{job.problem}.evidence: a ladder is counted for each model, the most that route: auto "
             "takes; where a bridge is good enough none is run"
         ))  # fmt: skip
-    numbers = chains * draws * (2 + PER_GIVEN + unit.dim)
+    numbers = chains * draws * (2 + GivenEnds.per_draw + unit.dim)
     if ladder:
         numbers += chains * evidence["draws"] * 6 * MOST_TEMPERATURES
     state = numbers + chains * draws * model.n_latents  # which the results leave out

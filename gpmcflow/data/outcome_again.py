@@ -40,7 +40,7 @@ QUOTIENT_WORDS = {
     "mean", "avg", "average", "density", "pc", "capita",
 }  # fmt: skip
 ON_A_ROUNDED_LINE = 0.999
-FEW_ROWS = 6  # by which most products are told from others
+FEW_ROWS = 6  # enough to rule out nearly all pairs whose product is not the outcome
 NEAR_PRODUCT = 0.02  # relative, of what may be the product of two rounded numbers
 RESCALINGS = (np.log, np.log10, np.log2, np.log1p, np.sqrt, np.square, np.reciprocal)
 MOST_DECIMALS = 6  # of a number that may be rounded from another

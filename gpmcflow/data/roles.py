@@ -746,7 +746,7 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         blocks = blocks or _numbered_blocks(column, columns, inputs)
         blocks = blocks and not words & GRID_WORDS
         specimen = name_words(name) & SPECIMENS and words & COUNTER_WORDS
-        named = named or bool(specimen and column.kind == "whole" and _numbered_alike(column))
+        named = named or bool(specimen and column.kind == "whole" and _are_numbered(column, 1.0))
         code = code or (levels > MOST_LEVELS and numbers_names(column, columns))
         if named or many or code or blocks:
             groups.append(name)
@@ -857,7 +857,7 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         blocks = levels[0] >= 1 and not words & GRID_WORDS and not _is_amount(column)
         blocks = blocks and _repeated_measures(column, columns, inputs)
         blocks = blocks and not _has_the_same_blocks(column, columns, inputs)
-        apparatus = last_word(name) in APPARATUS and _numbered_evenly(column)
+        apparatus = last_word(name) in APPARATUS and _are_numbered(column, 3.0)
         if names_codes or subjects or blocks or apparatus:
             codes.append(name)
     return codes
@@ -906,16 +906,14 @@ def _named(columns: list[Column], words: tuple[str, ...]) -> list[Column]:
     return [column for word in words for column in columns if word in name_words(column.name)]
 
 
-def _numbered_evenly(column: Column) -> bool:
-    """Return whether numbers run from 1 on and each has a fair part of the rows, as amounts seldom have."""
-    levels, sizes = np.unique(column.values[np.isfinite(column.values)], return_counts=True)
-    return bool((levels == np.arange(1, len(levels) + 1)).all() and 3 * sizes.min() >= sizes.max())
+def _are_numbered(column: Column, most: float) -> bool:
+    """Return whether numbers run from 1 on, and none has more than ``most`` times the rows of another.
 
-
-def _numbered_alike(column: Column) -> bool:
-    """Return whether numbers run from 1 on and each has as many rows."""
+    Amounts seldom do.
+    """
     levels, sizes = np.unique(column.values[~column.missing], return_counts=True)
-    return bool((levels == np.arange(1, len(levels) + 1)).all() and sizes.min() == sizes.max() > 1)
+    through = (levels == np.arange(1, len(levels) + 1)).all()
+    return bool(through and sizes.max() <= most * sizes.min())
 
 
 def _numbered_blocks(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:
@@ -933,11 +931,7 @@ def _numbered_blocks(column: Column, columns: Mapping[str, Column], inputs: list
     if len(order) < FEWEST_NUMBERS or (np.sort(order) != np.arange(1, len(order) + 1)).any():
         return False
     falls = (np.diff(order) < 0).mean()
-    if not 0.2 <= falls <= 0.8:
-        return False
-    own = column.labels[1:] != column.labels[:-1]
-    others = [columns[name] for name in inputs if columns[name] is not column]
-    return not any(((other.labels[1:] != other.labels[:-1]) == own).all() for other in others)
+    return bool(0.2 <= falls <= 0.8) and not _another_has_its_blocks(column, columns, inputs)
 
 
 def _goes_on(values: np.ndarray) -> bool:
@@ -964,6 +958,12 @@ def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: 
     """Return whether another column is constant in the same rows: then either may be an amount."""
     if (column.values == np.unique(column.values, return_inverse=True)[1] + 1).all():
         return False  # numbered through
+    return _another_has_its_blocks(column, columns, inputs)
+
+
+def _another_has_its_blocks(
+    column: Column, columns: Mapping[str, Column], inputs: list[str]
+) -> bool:
     own = column.labels[1:] != column.labels[:-1]
     others = [columns[name] for name in inputs if columns[name] is not column]
     return any(((other.labels[1:] != other.labels[:-1]) == own).all() for other in others)

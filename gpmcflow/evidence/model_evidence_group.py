@@ -19,9 +19,7 @@ from gpmcflow.models.description import data_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.variables import in_own_units
 
-LEAST_COUNTED = (
-    100.0  # effective draws of the posterior side of a bridge, in the mean; half in each
-)
+LEAST_COUNTED = 100.0  # effective draws of the posterior for a bridge, in the mean; half in each
 SLIGHT = 0.02  # nats
 
 

@@ -30,15 +30,12 @@ from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, SplitTransition, Tu
 from gpmcflow.samplers.problem import Outputs
 from gpmcflow.samplers.program import stacked
 
-PER_DRAW = 4  # draws of the reference, values only, for one of the posterior by a trajectory
-PER_GIVEN = 2  # for one that is there already, and costs a value, too
-
 
 class EndsProblem(JointProblem):
     """As `JointProblem`, with u at each draw, and at ``per_draw`` of the reference."""
 
     stream = "model_evidence"
-    per_draw: ClassVar[int] = PER_DRAW
+    per_draw: ClassVar[int] = 4  # of values only, which cost little beside a trajectory
 
     @property
     def recorded(self) -> Outputs:
@@ -48,9 +45,9 @@ class EndsProblem(JointProblem):
 
 
 class GivenEnds(EndsProblem):
-    """Of draws that are there already."""
+    """Of draws that are there already, which cost a value each."""
 
-    per_draw = PER_GIVEN
+    per_draw = 2
 
 
 class EndsSampler(TunedSplitHMC):
@@ -62,7 +59,7 @@ class EndsSampler(TunedSplitHMC):
 
     def digest(self) -> str:
         """That of the pilots, and what is recorded."""
-        return f"{self.tuned_by} {PER_DRAW} {PER_GIVEN}"
+        return f"{self.tuned_by} {EndsProblem.per_draw}"
 
 
 class EndsTransition(SplitTransition):
@@ -74,7 +71,7 @@ class EndsTransition(SplitTransition):
 
     def record(self, rng: np.random.Generator, state: Any) -> dict[str, Any]:
         """What `SplitTransition` records, and u."""
-        ends = _ends(rng, self.path, self.target.x(state), state.latents, PER_DRAW)
+        ends = _ends(rng, self.path, self.target.x(state), state.latents, EndsProblem.per_draw)
         return super().record(rng, state) | ends
 
 
@@ -120,7 +117,7 @@ class ReplaySampler(EndsSampler):
 
     def digest(self) -> str:
         """That of the pilots and of the draws."""
-        return text_digest(super().digest(), self.draws.digest())
+        return text_digest(super().digest(), str(GivenEnds.per_draw), self.draws.digest())
 
     def bind(self, target: GPModel, chain: int = 0) -> Replay:
         """The draws of one chain."""
@@ -157,7 +154,7 @@ class Replay:
             "complete_log_likelihood": np.nan,
             "sum_log_likelihood": log_likelihood,
             "lp": np.nan,
-            **_ends(rng, self.path, model.parameters.to_normal(theta), latents, PER_GIVEN),
+            **_ends(rng, self.path, model.parameters.to_normal(theta), latents, GivenEnds.per_draw),
         }
 
 
