@@ -191,20 +191,22 @@ def test_rounds_tune_the_step_and_frames_keep_sites_where_a_fit_fails(caplog):
 
 
 def test_the_settled_step_has_the_acceptance_that_was_asked_for():
+    """The mean of six settled steps: one alone is off by 0.03, which rounding of a machine decides."""
     rng, model = np.random.default_rng(1), labels(30)
     density = density_at(model)
     stage = first_stage(density, [np.zeros(3)], rng)
     for length in (100, 200):
         stage, draws = run_round(rng, density, stage, JointSplitHMC(), length)
         stage = stage.with_frame(refit(density, draws, stage.frame, 20.0))
-    rates = []
+    means = []
     for target in (0.6, 0.9):
-        settled, _ = run_round(rng, density, stage, JointSplitHMC(target), 600)
-        chain, state = SplitTarget(density, settled.frame), None
-        state = chain.start(rng, settled.x, settled.latents)
-        of_chain = []
-        for _ in range(300):
-            state, info = transition(rng, chain, state, settled.step_size, settled.n_steps, 0.2)
-            of_chain.append(info.acceptance_rate)
-        rates.append(np.mean(of_chain))
-    assert rates == pytest.approx([0.6, 0.9], abs=0.08)
+        rates = []
+        for _ in range(6):
+            settled, _ = run_round(rng, density, stage, JointSplitHMC(target), 600)
+            chain = SplitTarget(density, settled.frame)
+            state = chain.start(rng, settled.x, settled.latents)
+            for _ in range(200):
+                state, info = transition(rng, chain, state, settled.step_size, settled.n_steps, 0.2)
+                rates.append(info.acceptance_rate)
+        means.append(np.mean(rates))
+    assert means == pytest.approx([0.6, 0.9], abs=0.08)
