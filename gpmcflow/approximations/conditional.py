@@ -27,7 +27,8 @@ from gpmcflow.models.weight_posterior import WeightPosterior
 FEWEST_DRAWS = 20
 LARGEST_SHARE = 1.0 / 3.0  # of a mean, that its largest hundredth of draws may carry
 LEAST_VARIANCE = 1e-11  # relative; what is left of a joint covariance below it is not drawn
-_BISECTIONS = 50
+_ITERATIONS, _RELATIVE = 200, 1e-14  # of quantiles: most steps, and a step that ends them
+_ROOT_2PI = np.sqrt(2.0 * np.pi)
 _BLOCK = 1_000_000  # numbers at a time
 
 
@@ -62,22 +63,19 @@ class Conditional(NamedTuple):
         return np.mean([each.class_probabilities(m, v) for each, m, v in rows], axis=0)
 
     def quantiles(self, levels: Sequence[float]) -> np.ndarray:
-        """Quantiles of eta (level, m), by bisection."""
+        """Quantiles of eta (level, m): by `_mixture_quantiles`, and of points the least that reaches a level."""
         levels, sd = np.asarray(levels)[:, None], np.sqrt(self.variance)
         if len(self.mean) == 1:
             return self.mean + sd * ndtri(levels)
         quantiles = np.empty((len(levels), self.mean.shape[1]))
+        points = ~sd.any(axis=0)
+        at = self.mean[:, points]
+        quantiles[:, points] = np.quantile(at, levels[:, 0], axis=0, method="inverted_cdf")
+        spread = np.flatnonzero(~points)
         block = max(1, _BLOCK // (len(levels) * len(self.mean)))
-        for first in range(0, self.mean.shape[1], block):
-            own = slice(first, first + block)
-            m, s = self.mean[:, own], np.maximum(sd[:, own], 1e-300)
-            ends = m + s * ndtri(levels[:, None])  # of the draws' own: theirs lie between
-            low, high = ends.min(1), ends.max(1)
-            for _ in range(_BISECTIONS):
-                middle = 0.5 * (low + high)
-                below = ndtr((middle[:, None] - m) / s).mean(1) < levels
-                low, high = np.where(below, middle, low), np.where(below, high, middle)
-            quantiles[:, own] = 0.5 * (low + high)
+        for first in range(0, len(spread), block):
+            own = spread[first : first + block]
+            quantiles[:, own] = _mixture_quantiles(self.mean[:, own], sd[:, own], levels)
         return quantiles
 
     def response_quantiles(self, levels: Sequence[float]) -> np.ndarray | None:
@@ -106,6 +104,35 @@ class Conditional(NamedTuple):
         own = self.likelihoods * (len(self.mean) if len(self.likelihoods) == 1 else 1)
         for likelihood, mean, variance in zip(own, self.mean, self.variance, strict=True):
             yield likelihood, mean + np.sqrt(variance) * rng.standard_normal(shape)
+
+
+def _mixture_quantiles(mean: np.ndarray, sd: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """Quantiles (level, m) of mixtures of normals, means and sds (draw, m), at ``levels`` (level, 1).
+
+    Newton's method inside a bracket, which is halved wherever a step is not half of the last one.
+    """
+    sd = np.maximum(sd, 1e-300)
+    ends = mean + sd * ndtri(levels[:, None])  # of the draws' own: theirs lie between
+    low, high = ends.min(1), ends.max(1)
+    x = mean.mean(0) + np.sqrt(mean.var(0) + np.square(sd).mean(0)) * ndtri(levels)
+    x = np.clip(x, low, high)
+    last = width = high - low
+    tolerance = _RELATIVE * np.maximum(width, np.abs(low + high))
+    for _ in range(_ITERATIONS):
+        z = (x[:, None] - mean) / sd
+        excess = ndtr(z).mean(1) - levels
+        below = excess < 0.0
+        low, high = np.where(below, x, low), np.where(below, high, x)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            density = (np.exp(-0.5 * z * z) / sd).mean(1) / _ROOT_2PI
+            step = x - excess / density
+        small = np.abs(step - x) <= np.maximum(0.5 * last, tolerance)
+        newton = small & (step >= low) & (step <= high)
+        following = np.where(newton, step, 0.5 * (low + high))
+        last, x = np.abs(following - x), following
+        if np.all(last <= tolerance):
+            break
+    return x
 
 
 class State(NamedTuple):

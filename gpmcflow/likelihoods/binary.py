@@ -69,10 +69,14 @@ class BinaryLikelihood(Likelihood):
         return np.exp(self.derivatives(np.asarray(eta), np.ones(np.shape(eta)[-1:]))[0])
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
-        """Probability of +1: the normaliser of the tilted distribution."""
-        mean, variance = np.asarray(mean), np.maximum(variance, 1e-12)
-        log_z = self.tilted(np.ones(mean.size), mean.ravel(), variance.ravel())[0]
-        return np.exp(log_z).reshape(mean.shape)
+        """Probability of +1: the normaliser of the tilted distribution, F(mean) where nothing is open."""
+        mean, variance = np.broadcast_arrays(mean, variance)
+        response = self.conditional_mean(mean)
+        open_ = variance > 0.0
+        if open_.any():
+            m, v = mean[open_], np.maximum(variance[open_], 1e-12)
+            response[open_] = np.exp(self.tilted(np.ones(m.size), m, v)[0])
+        return response
 
     def moment_sites(self, y: np.ndarray, k: np.ndarray | float, offset: float) -> Sites:
         """Without an offset by `centred_moments`: the mean is y h, the variance k - h^2."""

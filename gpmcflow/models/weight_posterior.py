@@ -18,6 +18,7 @@ from scipy.linalg import blas, lapack
 
 from gpmcflow.covariances.basis_design import ArrowMatrix, BasisDesign, TipRows, by_level
 from gpmcflow.covariances.level_products import WIDE, products
+from gpmcflow.numerics.code_cache import compiled
 
 
 class WeightPosterior:
@@ -149,10 +150,13 @@ class WeightPosterior:
             N += own * _sums_before(slopes * T)
             if len(tips):
                 of_tips = by_level(above, slope_z[tips], transposed=True)
-                N_below += own * (of_tips + _sums_before(slopes * below))
-                columns = (*above.shape[:2], 1)
-                sums = _sums_before(slope_z[tips].reshape(columns) * above, axis=1)
-                N_above += z[tips].reshape(columns) * sums
+                _add_sums_before(
+                    below[None], z[None, rest], slope_z[None, rest], of_tips[None], N_below[None]
+                )
+                levels, none = above.shape[:2], np.zeros(above.shape[::2])
+                _add_sums_before(
+                    above, z[tips].reshape(levels), slope_z[tips].reshape(levels), none, N_above
+                )
             tilted += solved
         M = blas.dtrmm(1.0, T, np.asfortranarray(N), side=0, lower=1, trans_a=1)
         M *= G.F
@@ -203,10 +207,23 @@ def _blocks_of_levels(
     return above.transpose(0, 2, 1) @ N_above + first @ second.transpose(0, 2, 1)
 
 
-def _sums_before(rows: np.ndarray, axis: int = 0) -> np.ndarray:
+def _sums_before(rows: np.ndarray) -> np.ndarray:
     """Of each row the sum of those before it, and half of its own."""
-    if rows.shape[axis] == 1:
-        return 0.5 * rows
-    sums = np.cumsum(rows, axis=axis)
+    sums = np.cumsum(rows, axis=0)
     sums -= 0.5 * rows
     return sums
+
+
+@compiled(fastmath={"contract"})
+def _add_sums_before(rows, z, slopes, first, out):
+    """out_l,i += z_l,i (first_l + sum_{j<i} g_l,j rows_l,j + g_l,i rows_l,i / 2), g ``slopes`` (L, r), rows (L, r, c)."""
+    sums = np.empty(rows.shape[2])
+    for level in range(rows.shape[0]):
+        sums[:] = first[level]
+        for i in range(rows.shape[1]):
+            factor, half = z[level, i], 0.5 * slopes[level, i]
+            row, own = rows[level, i], out[level, i]
+            for j in range(row.size):
+                term = half * row[j]
+                own[j] += factor * (sums[j] + term)
+                sums[j] += 2.0 * term

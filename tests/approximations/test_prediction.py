@@ -357,6 +357,24 @@ def test_quantiles_of_points():
     np.testing.assert_array_equal(one.quantiles([0.1, 0.9]), [[1.5], [1.5]])
 
 
+def test_quantiles_and_means_of_points_beside_mixtures():
+    """Inputs that weights tell have the order statistics and F itself; those of others are as if alone."""
+    rng = np.random.default_rng(0)
+    mean = rng.standard_normal((40, 3))
+    variance = np.zeros((40, 3))
+    variance[:, 1] = rng.uniform(0.5, 2.0, 40)
+    both = Conditional(mean, variance, [Logistic()])
+    ordered, levels = np.sort(mean, axis=0), [0.1, 0.5, 0.51]
+    found = both.quantiles(levels)
+    np.testing.assert_array_equal(found[:, [0, 2]], ordered[[3, 19, 20]][:, [0, 2]])
+    alone = Conditional(mean[:, 1:2], variance[:, 1:2], [Logistic()])
+    np.testing.assert_allclose(found[:, 1], alone.quantiles(levels)[:, 0], rtol=1e-12)
+    np.testing.assert_allclose(
+        both.mean_response()[[0, 2]], expit(mean).mean(0)[[0, 2]], rtol=1e-15
+    )
+    np.testing.assert_allclose(both.mean_response()[1], alone.mean_response()[0], rtol=1e-13)
+
+
 # From draws of hyperparameters and latents
 
 
