@@ -63,7 +63,7 @@ class Conditional(NamedTuple):
         return np.mean([each.class_probabilities(m, v) for each, m, v in rows], axis=0)
 
     def quantiles(self, levels: Sequence[float]) -> np.ndarray:
-        """Quantiles of eta (level, m): by `_mixture_quantiles`, and of points the least that reaches a level."""
+        """Quantiles of eta (level, m); of points the least that reaches a level."""
         levels, sd = np.asarray(levels)[:, None], np.sqrt(self.variance)
         if len(self.mean) == 1:
             return self.mean + sd * ndtri(levels)

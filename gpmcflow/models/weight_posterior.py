@@ -134,41 +134,51 @@ class WeightPosterior:
         """Adjoint of s by log Z, plus g(w) at fixed z where its slopes are given, and (Q-bar o G) s.
 
         ``slope_z`` = C^-1 dg/dw and ``solved`` = C^-T slope_z. Uses up the factor. With T = C^-1,
-        Q-bar = -sym(T'N) - mu mu' / 2 - sym(q mu'), N = T / 2 + P T, P the lower triangle of z slope_z' with
-        half its diagonal. Of T'N only what G is not zero at is computed.
+        Q-bar = -T'H T / 2 - mu mu' / 2 - sym(q mu'), H = I + P + P', P the lower triangle of z slope_z' with
+        half its diagonal. Of T'H T only what G is not zero at is computed.
         """
         G, s = self.G, self.s
-        tips, rest = G.tips, G.rest
+        tips, rest, n = G.tips, G.rest, len(G.tips)
         T = lapack.dtrtri(self._R, lower=1, overwrite_c=1)[0] if len(rest) else self._R
-        above, below = self._inverse, self._B
-        if len(tips):
-            below = -(T @ by_level(above, below, transposed=True))
-        N, N_below, N_above = 0.5 * T, 0.5 * below, 0.5 * above
-        tilted = 0.5 * self.mean
+        above, rows = (
+            self._inverse,
+            np.empty((len(rest), len(s))),
+        )  # of T: of tips, and of the others
+        rows[:, n:] = T
+        if n and len(rest):
+            product = by_level(above, self._B, transposed=True)
+            rows[:, :n] = blas.dtrmm(-1.0, T, product.T, side=1, lower=1, trans_a=1).T
+        H_above, H_rows, tilted = above, rows, 0.5 * self.mean
+        of_tips = np.zeros(n)
         if z is not None:
-            slopes, own = slope_z[rest, None], z[rest, None]
-            N += own * _sums_before(slopes * T)
-            if len(tips):
-                of_tips = by_level(above, slope_z[tips], transposed=True)
-                _add_sums_before(
-                    below[None], z[None, rest], slope_z[None, rest], of_tips[None], N_below[None]
-                )
-                levels, none = above.shape[:2], np.zeros(above.shape[::2])
-                _add_sums_before(
-                    above, z[tips].reshape(levels), slope_z[tips].reshape(levels), none, N_above
-                )
+            of_level = (*above.shape[:2],)
+            of_tips = by_level(above, slope_z[tips], transposed=True)
+            before = np.append(of_tips, np.zeros(len(rest)))
+            H_rows = _symmetric_sums(rows[None], z[None, rest], slope_z[None, rest], before[None])[
+                0
+            ]
+            H_above = _symmetric_sums(
+                above,
+                z[tips].reshape(of_level),
+                slope_z[tips].reshape(of_level),
+                np.zeros(above.shape[::2]),
+            )
             tilted += solved
-        M = blas.dtrmm(1.0, T, np.asfortranarray(N), side=0, lower=1, trans_a=1)
-        M *= G.F
         inner = np.empty(len(s))
-        inner[rest] = M @ s[rest] + s[rest] @ M
-        if len(tips):
-            blocks = _blocks_of_levels(above, N_above, below, N_below) * G.D
-            cross = N.T @ below + T.T @ N_below
-            cross *= G.E
-            inner[rest] += cross @ s[tips]
-            of_blocks = by_level(blocks, s[tips]) + by_level(blocks, s[tips], transposed=True)
-            inner[tips] = of_blocks + s[rest] @ cross
+        if len(rest):
+            found = blas.dtrmm(1.0, T, H_rows.T, side=1, lower=1).T
+            found[:, :n] *= G.E
+            found[:, n:] *= G.F
+            inner[rest] = found @ np.append(s[tips], s[rest])
+        if n:
+            below, H_below = rows[:, :n], H_rows[:, :n]
+            blocks = _blocks_of_levels(above, H_above, below, H_below)
+            blocks *= G.D
+            inner[tips] = by_level(blocks, s[tips])
+            if len(rest):
+                inner[tips] += s[rest] @ found[:, :n]
+                if z is not None:
+                    inner[tips] += of_tips * by_level(G.D, (z[rest] @ below) * s[tips])
         inner += self.mean * G.dot(tilted * s) + tilted * G.dot(self.mean * s)
         inner *= -0.5
         lever = self.mean if solved is None else self.mean + solved
@@ -207,23 +217,26 @@ def _blocks_of_levels(
     return above.transpose(0, 2, 1) @ N_above + first @ second.transpose(0, 2, 1)
 
 
-def _sums_before(rows: np.ndarray) -> np.ndarray:
-    """Of each row the sum of those before it, and half of its own."""
-    sums = np.cumsum(rows, axis=0)
-    sums -= 0.5 * rows
-    return sums
-
-
 @compiled(fastmath={"contract"})
-def _add_sums_before(rows, z, slopes, first, out):
-    """out_l,i += z_l,i (first_l + sum_{j<i} g_l,j rows_l,j + g_l,i rows_l,i / 2), g ``slopes`` (L, r), rows (L, r, c)."""
-    sums = np.empty(rows.shape[2])
-    for level in range(rows.shape[0]):
+def _symmetric_sums(rows, z, slopes, first):
+    """(I + P + P') rows_l + z_l first_l', P the lower triangle of z_l slopes_l' with half its diagonal.
+
+    rows (L, r, c), z and slopes (L, r), first (L, c).
+    """
+    n_levels, r, c = rows.shape
+    out, sums = np.empty(rows.shape), np.empty(c)
+    for level in range(n_levels):
         sums[:] = first[level]
-        for i in range(rows.shape[1]):
-            factor, half = z[level, i], 0.5 * slopes[level, i]
-            row, own = rows[level, i], out[level, i]
-            for j in range(row.size):
-                term = half * row[j]
-                own[j] += factor * (sums[j] + term)
-                sums[j] += 2.0 * term
+        for i in range(r):
+            row, own, of_z, slope = rows[level, i], out[level, i], z[level, i], slopes[level, i]
+            at = 1.0 + of_z * slope
+            for j in range(c):
+                own[j] = at * row[j] + of_z * sums[j]
+                sums[j] += slope * row[j]
+        sums[:] = 0.0
+        for i in range(r - 1, -1, -1):
+            row, own, of_z, slope = rows[level, i], out[level, i], z[level, i], slopes[level, i]
+            for j in range(c):
+                own[j] += slope * sums[j]
+                sums[j] += of_z * row[j]
+    return out
