@@ -77,15 +77,25 @@ class _Levels(NamedTuple):
     places: np.ndarray  #: theirs among all columns (L, k)
     codes: np.ndarray  #: (n,), L for another level
     multipliers: np.ndarray  #: (n, k): k columns of each level
+    #: rows of each level and their columns by recurrence, where the levels are large; else empty
+    series: Sequence[tuple[np.ndarray, SineSeries]] = ()
 
     def multiply(self, coefficients: np.ndarray, out: np.ndarray) -> None:
         of_level = np.zeros((len(self.places) + 1, self.places.shape[1]))  # 0 for another level
         of_level[:-1] = coefficients[self.places]
-        add_products(self.codes, self.multipliers, of_level, out)
+        for own, (rows, series) in zip(of_level, self.series, strict=False):
+            total = np.zeros(len(rows))
+            series.add(own, total)
+            out[rows] += total
+        if not self.series:
+            add_products(self.codes, self.multipliers, of_level, out)
 
     def pull_back(self, v: np.ndarray, out: np.ndarray) -> None:
         sums = np.zeros((len(self.places) + 1, self.places.shape[1]))
-        add_sums(self.codes, self.multipliers, v, sums)
+        for own, (rows, series) in zip(sums, self.series, strict=False):
+            own[:] = series.pull_back(v[rows])
+        if not self.series:
+            add_sums(self.codes, self.multipliers, v, sums)
         out[self.places] = sums[:-1]
 
     def matrix(self, rows: slice) -> np.ndarray:
@@ -192,7 +202,7 @@ class BasisDesign:
         """Tiles of rows in the parts of `gram`, or with all columns as its rest."""
         levels, rest = (None, np.arange(self.m)) if whole else (self._tips, self._rest)
         no_codes, nothing = np.empty(self.n, dtype=int), np.empty((self.n, 0))
-        codes, tips = (no_codes, nothing) if levels is None else levels[1:]
+        codes, tips = (no_codes, nothing) if levels is None else (levels.codes, levels.multipliers)
         for rows, functions in self._tiles_of(rest, levels):
             yield TipRows(rows, codes[rows], tips[rows], functions)
 
@@ -252,8 +262,14 @@ class BasisDesign:
 
 
 def _levels_of(terms: Sequence[tuple[LevelBlock, Block, slice]], X: np.ndarray) -> _Levels:
-    """Terms of the same levels as one."""
-    levels = terms[0][0]
+    """Terms of the same levels as one; the curves of large levels as series, too, which read no matrix."""
+    levels, block, _ = terms[0]
     places = [np.arange(own.start, own.stop).reshape(levels.size, -1) for _, _, own in terms]
     multipliers = np.hstack([block.values(X) for _, block, _ in terms])
-    return _Levels(np.hstack(places), levels.codes(X), np.ascontiguousarray(multipliers))
+    codes, series = levels.codes(X), []
+    factors = getattr(block, "others", ())
+    curves = len(terms) == 1 and len(factors) == 1 and isinstance(factors[0], EigenBlock)
+    if curves and len(X) >= TILE * levels.size:
+        rows_of_levels = [np.flatnonzero(codes == level) for level in range(levels.size)]
+        series = [(rows, factors[0].functions(X[rows])) for rows in rows_of_levels]
+    return _Levels(np.hstack(places), codes, np.ascontiguousarray(multipliers), series)

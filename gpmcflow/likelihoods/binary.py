@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numba
 import numpy as np
-from scipy.special import expit, log_ndtr
+from scipy.special import expit, log_ndtr, ndtr
 
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows, values_and_slopes
@@ -290,6 +290,10 @@ class Probit(BinaryLikelihood):
         """Log Phi(z), y lambda, -w, -y w' at z = y eta."""
         value, slope, w, w1 = log_phi_derivatives(np.asarray(y) * eta)
         return value, y * slope, -w, -y * w1
+
+    def conditional_mean(self, eta: np.ndarray) -> np.ndarray:
+        """Phi(eta), the probability of +1."""
+        return ndtr(np.asarray(eta))
 
     def tilted(
         self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import blas, lapack
 
 from gpmcflow.covariances.basis_design import ArrowMatrix, BasisDesign, TipRows, by_level
-from gpmcflow.covariances.level_products import WIDE, products
+from gpmcflow.covariances.level_products import products
 from gpmcflow.numerics.code_cache import compiled
 
 
@@ -191,7 +191,9 @@ def _block_factors(tips: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndar
         A = np.sqrt(1.0 + tips * tips * D.ravel())[:, None, None]
         return A, 1.0 / A
     s = tips.reshape(D.shape[:2])
-    Q = np.eye(D.shape[1]) + s[:, :, None] * D * s[:, None, :]
+    Q = D * s[:, :, None]
+    Q *= s[:, None, :]
+    Q.reshape(len(Q), -1)[:, :: D.shape[1] + 1] += 1.0
     try:
         A = np.linalg.cholesky(Q)
     except np.linalg.LinAlgError:
@@ -199,11 +201,22 @@ def _block_factors(tips: np.ndarray, D: np.ndarray) -> tuple[np.ndarray, np.ndar
     return A, _inverses(A)
 
 
-def _inverses(A: np.ndarray) -> np.ndarray:
-    """Inverses of lower triangular A_l (L, k, k); those of small ones in one call."""
-    if A.shape[1] < WIDE:
-        return np.tril(np.linalg.inv(A))
-    return np.array([lapack.dtrtri(own.T, lower=0)[0].T for own in A])
+@compiled(fastmath={"contract"})
+def _inverses(A):
+    """Inverses of lower triangular A_l (L, k, k): rows i of X, A_ii x_i = e_i - sum_{j<i} A_ij x_j."""
+    X = np.zeros(A.shape)
+    for level in range(A.shape[0]):
+        own, out = A[level], X[level]
+        for i in range(A.shape[1]):
+            row = out[i]
+            for j in range(i):
+                factor, above = own[i, j], out[j]
+                for c in range(j + 1):
+                    row[c] -= factor * above[c]
+            for c in range(i):
+                row[c] /= own[i, i]
+            row[i] = 1.0 / own[i, i]
+    return X
 
 
 def _blocks_of_levels(

@@ -174,6 +174,30 @@ def test_a_gram_of_curves_by_level_is_that_of_the_matrix(sizes):
     np.testing.assert_allclose(gram.dense(), (Phi.T * w) @ Phi, rtol=1e-9, atol=1e-9)
 
 
+def test_curves_of_large_levels_are_summed_as_by_the_matrix():
+    """By recurrences, level by level; rows of a new level, and outside the box of the curve, have nothing."""
+    rng, n = np.random.default_rng(6), 1300
+    frame = pd.DataFrame(
+        {"x": rng.uniform(-1.0, 1.0, n), "g": rng.choice(list("ab"), n, p=[0.3, 0.7])}
+    )
+    curve = gp.Matern52(columns="x")
+    covariance = curve + curve * gp.Group(1.0, columns="g")
+    structure = BasisFunctions(m=9, boundary=1.5)
+    model = gp.GPModel(frame, np.zeros(n), covariance, gp.Gaussian(), structure=structure)
+    new = frame.assign(g=np.where(np.arange(n) % 100 == 7, "new", frame["g"]))
+    new.loc[5, "x"] = 30.0
+    for X in (frame, new):
+        design = BasisDesign(model.basis, model.new_inputs(X, "new"))
+        (levels,) = design._levels
+        assert len(levels.series) == 2
+        Phi, b, v = design.matrix(), rng.standard_normal(design.m), rng.standard_normal(n)
+        product = design.multiply(b, np.empty(n))
+        np.testing.assert_allclose(product, Phi @ b, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(design.pull_back(v), Phi.T @ v, rtol=1e-9, atol=1e-10)
+    assert product[5] == 0.0
+    assert not Phi[107, 9:].any()
+
+
 @pytest.mark.parametrize("name", ["curve of each level", "intercepts and slopes"])
 def test_a_design_that_is_held_in_full_gives_the_same_bytes(name, monkeypatch):
     """So do prior variances by its scaled rows, beside those of a posterior without data."""
