@@ -42,6 +42,10 @@ class Rows(NamedTuple):
         name = KINDS[kind].unit
         return {} if self.unit is None or name is None else {name: self.unit}
 
+    def effort(self, kind: str) -> np.ndarray:
+        """Exposures or trials, 1 where there are none (m,)."""
+        return next(iter(self.units(kind).values()), np.ones(len(self.row)))
+
     def log_units(self, target: Target) -> np.ndarray:
         """What is subtracted from log densities of y to have those of the outcome in natural units (m,).
 

@@ -320,8 +320,7 @@ def overall(data: Data) -> dict[str, Any]:
     """Base, the average outcome of the learning rows, and the usual level, None where there are none."""
     target, learning = data.target, data.learning
     seen, usual = learning.outcome, None
-    alone = learning.unit is None or target.kind == "survival"  # whose unit is no exposure
-    base = float(seen.sum() / (len(seen) if alone else learning.unit.sum()))
+    base = float(seen.sum() / learning.effort(target.kind).sum())
     if target.own.leveled:
         of_class = target.kind == "classes"
         base = float((seen == target.split if of_class else seen >= target.split).mean())

@@ -211,8 +211,7 @@ def describe(
             groups[f"survival/{sweep.key}"] = xr.Dataset({"longer": mean}, {"time": times})
     if fitted:
         mean = data.natural(effects.from_link(np.mean(fitted, axis=0), kind))
-        unit = data.learning.unit
-        groups["fitted"] = xr.Dataset({"mean": ("case", mean if unit is None else mean * unit)})
+        groups["fitted"] = xr.Dataset({"mean": ("case", mean * data.learning.effort(kind))})
     if by_area and places.areas:
         values = data.natural(np.concatenate(by_area))
         if are_told_apart(values):
