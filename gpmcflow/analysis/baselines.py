@@ -186,13 +186,14 @@ def _of_gamma(learning: Rows, rows: Rows) -> list[Baseline]:
 
 
 def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
-    """Accelerated failure times by maximum likelihood; censored times as such."""
-    centre = np.log(learning.outcome).mean()
+    """Accelerated failure times by maximum likelihood; censored times and intervals as such."""
+    centre = np.log(learning.middle).mean()
     y, y_new = (part.outcome / np.exp(centre) for part in (learning, rows))
-    log_y = np.log(learning.outcome) - centre
+    log_y = np.log(learning.middle) - centre
 
     def law_of(scale: float, part: Rows = learning) -> Survival:
-        return Survival(law, scale, event=part.unit)
+        until = None if part.until is None else part.until / np.exp(centre)
+        return Survival(law, scale, event=part.unit, until=until)
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
         line = np.linalg.lstsq(X, log_y, rcond=None)[0]
@@ -200,7 +201,7 @@ def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
         start, bounds = np.append(line, np.clip(spread, -2.0, 2.0)), [(-5.0, 3.0)]
         eta, (scale,) = _regression((X, X_new), y, law_of, start, bounds)
         own = law_of(scale, rows)
-        density = own.derivatives(eta, y_new)[0] - centre * rows.unit
+        density = own.derivatives(eta, y_new)[0] - centre * rows.seen("survival")
         return np.exp(centre) * own.conditional_median(eta), density
 
     return _with_inputs_and_without(law, learning, rows, fit)
@@ -224,13 +225,12 @@ def _of_shares(learning: Rows, rows: Rows) -> list[Baseline]:
 def _of_grades(learning: Rows, rows: Rows, n_grades: int) -> list[Baseline]:
     """Proportional odds by maximum likelihood."""
     seen, y = np.unique(learning.outcome, return_inverse=True)
-    n = len(y)
 
     def law(*gaps: float) -> Ordinal:
         return Ordinal(len(seen)).with_values(np.array(gaps))
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
-        below = logit(np.cumsum(np.bincount(y))[:-1] / n)
+        below = logit(np.cumsum(np.bincount(y))[:-1] / len(y))
         start = np.concatenate([[-below[0]], np.zeros(X.shape[1] - 1), np.log(np.diff(below))])
         bounds = [(-12.0, 5.0)] * (len(seen) - 2)
         eta, gaps = _regression((X, X_new), y + 1.0, law, start, bounds)
