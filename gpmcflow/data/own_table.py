@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,7 +34,7 @@ from gpmcflow.data.target import (
     unit_problems,
     weight_problems,
 )
-from gpmcflow.data.times import INFINITE, ends_of, known_times, middle_of
+from gpmcflow.data.times import describe_until, ends_of, known_times, middle_of
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -169,7 +168,7 @@ def prepare_table(
         categorical=(*chosen.categorical, *chosen.groups),
     )
     if chosen.until in table.columns:
-        columns[chosen.until] = describe_until(table, chosen)
+        columns[chosen.until] = describe_until(table, chosen.until, chosen)
     uses = column_uses(columns, chosen)
     used = [name for name, use in uses.items() if use == "input"]
     problems += [line for name in used for line in columns[name].problems]
@@ -308,13 +307,6 @@ def read_table(path: Path, separator: str, *, new: bool = False) -> CsvTable:
         raise
     except InputError as error:
         raise InputErrors([str(error)]) from None
-
-
-def describe_until(table: CsvTable, settings: TableSettings) -> Column:
-    """Return what the column of upper ends holds, where words for infinity are "no value", too."""
-    own = replace(table, columns={settings.until: table.columns[settings.until]})
-    missing = (*settings.missing, *INFINITE)
-    return describe_columns(own, missing=missing, decimal=settings.decimal)[settings.until]
 
 
 def _read(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 import numpy as np
 
-from gpmcflow.data.columns import Column
+from gpmcflow.data.columns import TIME_WORDS, Column, describe_columns, name_words
 from gpmcflow.data.csv_table import CsvTable, row_problem
+from gpmcflow.data.own_settings import TableSettings
+from gpmcflow.data.roles import SURELY, find_status
 
 INFINITE = ("Inf", "inf", "INF", "+Inf", "Infinity", "infinity")  # upper ends where there is none
 
@@ -15,6 +20,9 @@ KNOWN = {  # how a time is known, in words
     "before": "ended before they were first looked at",
     "later": "had not ended",
 }
+
+SIDES = (("left", "right"), ("l", "r"), ("lower", "upper"), ("l", "u"), ("from", "to"), ("1", "2"))
+SURE_SIDES = SIDES[:2]  # lower ends of 0 say enough; bounds of an estimate, or a start, may be 0
 
 
 def known_times(left: Column, right: Column) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -77,6 +85,60 @@ def until_problems(table: CsvTable, left: Column, right: Column, where: str) -> 
         says = f'is below "{lower}" of {left.name}, and an upper end is not; correct the row'
         problems.append(row_problem(table, right.name, turned, lambda cell: f'"{cell}" {says}'))
     return problems
+
+
+def describe_until(table: CsvTable, name: str, settings: TableSettings) -> Column:
+    """Return what a column of upper ends holds, where words for infinity are "no value", too."""
+    own, missing = replace(table, columns={name: table.columns[name]}), settings.missing
+    missing = (*missing, *INFINITE)
+    return describe_columns(own, missing=missing, decimal=settings.decimal)[name]
+
+
+def find_interval(
+    table: CsvTable, columns: Mapping[str, Column], settings: TableSettings
+) -> tuple[str, str] | None:
+    """Return the columns of the lower and the upper ends of times, the target among them; None in doubt.
+
+    They are named as two ends, of times or of nothing else; no upper end is below the lower one, in enough
+    rows; and in some rows one end is not there. Beside a column that says how cases ended they are no
+    intervals.
+    """
+    if find_status({n: c for n, c in columns.items() if n != settings.target}, settings.target):
+        return None
+    words = {name: name_words(name) for name in columns}
+    for sides in SIDES:
+        for own, other in (sides, sides[::-1]):
+            rest = words[settings.target] - {own}
+            if own not in words[settings.target] or not _of_times(sides, rest):
+                continue
+            for name in (name for name in columns if words[name] == rest | {other}):
+                low, high = (settings.target, name)[:: 1 if own == sides[0] else -1]
+                right = describe_until(table, high, settings)
+                if _are_ends(columns[low], right, zeros=sides in SURE_SIDES):
+                    return low, high
+    return None
+
+
+def _of_times(sides: tuple[str, str], rest: set[str]) -> bool:
+    """Whether two names that differ in two sides are of times: T1 and T2 may be any two measurements."""
+    if sides == ("1", "2"):
+        return rest == {"time"}
+    return rest <= TIME_WORDS and bool(rest or sides != ("from", "to"))
+
+
+def _are_ends(left: Column, right: Column, *, zeros: bool) -> bool:
+    """Whether two columns may be the ends of intervals of time, by their cells."""
+    for column in (left, right):
+        if column.kind not in ("number", "whole") or column.problems or (column.values < 0).any():
+            return False
+    both = ~left.missing & ~right.missing
+    low, high = left.values[both], right.values[both]
+    later, before = ~left.missing & right.missing, left.missing & ~right.missing
+    alone = (later & (left.values > 0.0)) | before
+    if zeros:
+        alone |= ~right.missing & (left.values == 0.0)
+    ordered = len(low) >= SURELY and (low <= high).all() and (low < high).any()
+    return bool(ordered and (high > 0.0).all() and alone.any())
 
 
 def not_a_time(cell: str) -> str:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+import yaml
 
 from gpmcflow.data.own_table import prepare_table
+from gpmcflow.data.suggestions import suggest
 from gpmcflow.data.times import counts_of, ends_of, middle_of
 from gpmcflow.errors import InputErrors
 
@@ -129,3 +132,77 @@ def test_rows_of_which_none_had_ended_are_refused(tmp_path):
         InputErrors, match=r"none of the 10 rows to learn from has ended \(right is empty\)"
     ):
         prepared(tmp_path, rows, settings)
+
+
+# What `gpmcflow new` takes for two ends.
+
+
+def visits(left: str = "left", right: str = "right", n: int = 40) -> pd.DataFrame:
+    """Times between visits each 10 weeks; some end before the first, some not before the last."""
+    rng = np.random.default_rng(1)
+    time = rng.exponential(20.0, n).round(1)
+    low = np.minimum(np.floor(time / 10.0), 4.0) * 10.0
+    high = np.where(low < 40.0, low + 10.0, np.nan)
+    return pd.DataFrame({"dose": rng.normal(50.0, 5.0, n).round(1), left: low, right: high})
+
+
+def found(folder, table, target):
+    table.to_csv(folder / "file.csv", index=False)
+    return suggest(folder / "file.csv", target)
+
+
+@pytest.mark.parametrize("target", ["left", "right"])
+@pytest.mark.parametrize("end", ["", "Inf"])
+def test_new_writes_both_ends(tmp_path, target, end):
+    table = visits()
+    table["right"] = table["right"].map(lambda x: end if np.isnan(x) else f"{x:g}")
+    made = found(tmp_path, table, target)
+    text = made.text("mine")
+    own = yaml.safe_load(text)
+    assert [own["data"].get(key) for key in ("target", "until", "outcome", "event", "drop")] == [
+        "left", "right", "survival", None, []
+    ]  # fmt: skip
+    assert own["likelihood"] == "survival"
+    later = int((table["right"] == end).sum())
+    before = int((table["left"] == 0.0).sum())
+    assert (
+        f"  # no cell of right is below left: ends of times, of which {40 - later - before} lie in an "
+        f"interval, {before} ended before they were first looked at, {later} had not ended\n"
+        "  until: right   # if that is wrong, take it out and write another outcome\n" in text
+    )
+    assert "right (the upper end, empty where it had not ended)" in made.summary()
+    assert [name for name, use in made.uses.items() if use == "input"] == ["dose"]
+    prepare_table(own["data"], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [("lower", "upper"), ("L", "R"), ("time1", "time2"), ("time_left", "time_right"),
+     ("from_week", "to_week"), ("LeftTime", "RightTime"), ("l", "u")],
+)  # fmt: skip
+def test_names_of_two_ends(tmp_path, left, right):
+    own = found(tmp_path, visits(left, right), left).settings
+    assert (own.target, own.until) == (left, right)
+
+
+ALL = np.array([10.0, 20.0] * 20)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        visits("first", "second"),  # other names
+        visits("from", "to"),  # of what?
+        visits("t1", "t2"),  # any two measurements
+        visits("left_eye", "right_eye"),
+        visits().assign(left=ALL, right=ALL + 10.0),  # no end is missing
+        visits("lower", "upper").assign(lower=ALL - 10.0, upper=ALL),  # bounds of an estimate
+        visits("time1", "time2").assign(time1=ALL - 10.0, time2=ALL),  # at risk, some from 0 on
+        visits().assign(right=np.where(ALL > 10.0, 5.0, np.nan)),  # below the lower end
+        visits().assign(left=-ALL),
+        visits().assign(status=[0, 1] * 20),  # says how times ended
+        visits(n=8),  # so few may be in order by chance
+    ],
+)
+def test_other_pairs_are_no_ends(tmp_path, table):
+    assert found(tmp_path, table, table.columns[1]).settings.until is None
