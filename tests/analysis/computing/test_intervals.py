@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,9 @@ from scipy.optimize import minimize
 import gpmcflow as gp
 from gpmcflow.analysis.baselines import baselines
 from gpmcflow.analysis.fitting import fit
+from gpmcflow.analysis.page.tables import _outcome
 from gpmcflow.approximations.prediction import predictors
+from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.times import ends_of
 from gpmcflow.numerics.product_limit import turnbull
 from gpmcflow.pipeline.predict import predict_file
@@ -223,6 +226,20 @@ def test_sentences_of_the_report(done):
     assert f"to end while they were followed; {ended} did" in text
     for word in ("None", "nan ", "inf "):
         assert word not in text.split("Technical tables")[0]
+
+
+@pytest.mark.parametrize(
+    ("event", "until", "said"),
+    [
+        (1, np.nan, "12.5"),
+        (1, 18.0, "12.5 to 18"),
+        (0, np.nan, "over 12.5"),
+        (-1, np.nan, "under 12.5"),
+    ],
+)
+def test_a_held_out_row_is_shown_with_what_is_known(event, until, said):
+    page = SimpleNamespace(kind="survival", own=KINDS["survival"])
+    assert _outcome(page, pd.Series({"outcome": 12.5, "event": event, "until": until})) == said
 
 
 def test_predictions_of_a_file_need_no_ends(done, monkeypatch):
