@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from gpmcflow.numerics.product_limit import kaplan_meier, share_lasting, turnbull
 
@@ -37,3 +38,21 @@ def test_turnbull_of_times_that_are_only_cut_off_is_kaplan_meier():
     np.testing.assert_array_equal(found, ends)
     np.testing.assert_allclose(own, share, atol=1e-6)
     np.testing.assert_array_equal(share_lasting(time, high)[1], share)
+
+
+def test_turnbull_is_most_likely():
+    """No share can be moved to any end, also one without a share, so that the intervals are more probable."""
+    rng, n = np.random.default_rng(4), 60
+    visits = np.cumsum(rng.uniform(0.1, 0.6, (n, 5)), axis=1)
+    place = (rng.standard_exponential(n)[:, None] > visits).sum(1)
+    padded = np.column_stack([np.zeros(n), visits, np.full(n, np.inf)])
+    low, high = padded[np.arange(n), place], padded[np.arange(n), place + 1]
+    ends, longer = turnbull(low, high)
+    assert 3 < len(ends) < n / 2
+
+    def lasting(times):
+        return np.append(1.0, longer)[np.searchsorted(ends, times, "right")] * np.isfinite(times)
+
+    probability = lasting(low) - lasting(high)
+    slopes = [(1.0 / probability[(low < end) & (end <= high)]).sum() for end in np.unique(high)]
+    assert max(slopes) == pytest.approx(n, rel=1e-3)

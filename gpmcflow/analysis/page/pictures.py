@@ -209,9 +209,10 @@ def _ends(analysis: Analysis, rug: pd.DataFrame) -> str:
     middle = " An interval is drawn at its middle." * analysis.by_interval
     if n == len(rug):
         return f"Dots: {_some(analysis, n)}.{middle}" if middle else ""
+    which = "that had ended" if middle else "whose end was seen"
     return (
-        f"Dots: the {words.rows(n)}, of {len(rug)}, whose end was seen; the others lasted longer than they "
-        f"were followed, and are not drawn.{middle}"
+        f"Dots: the {words.rows(n)}, of {len(rug)}, {which}; the others lasted longer than they were "
+        f"followed, and are not drawn.{middle}"
     )
 
 

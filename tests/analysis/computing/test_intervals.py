@@ -216,7 +216,7 @@ def test_sentences_of_the_report(done):
         f"{before} ended before they were first looked at and {later} had not ended." in text
     )
     assert "outcome: a time between left and right" in text
-    assert f"Dots: the {120 - later} rows, of 120, whose end was seen" in text
+    assert f"Dots: the {120 - later} rows, of 120, that had ended; the others" in text
     assert "An interval is drawn at its middle." in text
     assert "all rows by Turnbull's method, which allows for intervals" in text
     assert "A time known to an interval is drawn at random there, as the model predicts it." in text
