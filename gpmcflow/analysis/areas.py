@@ -42,9 +42,7 @@ def area_weights(data: Data, column: str) -> tuple[np.ndarray, np.ndarray]:
     codes = data.learning.X[column].to_numpy().astype(int)
     named = codes >= 0  # a row without a name has a code of its own
     n = len(_names(data, column))
-    unit = data.learning.unit
-    weighted = unit is not None and data.target.kind in ("counts", "binomial")
-    units = unit[named] if weighted else np.ones(int(named.sum()))
+    units = data.learning.effort(data.target.kind)[named]
     return np.bincount(codes[named], minlength=n), np.bincount(codes[named], units, minlength=n)
 
 

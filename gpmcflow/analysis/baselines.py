@@ -8,15 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts, and scikit-learn, are loaded on first use: they take long to load
-from scipy.special import digamma, expit, gammaln, logit
+from scipy.special import expit, logit
 
 from gpmcflow.analysis.data import Data, Rows
 from gpmcflow.likelihoods import (
     Beta,
     BetaBinomial,
+    Gamma,
     Hurdle,
+    Likelihood,
     NegativeBinomial,
     Ordinal,
+    StudentT,
     Survival,
     ZeroInflated,
 )
@@ -79,7 +82,7 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
     }.get(kind)
     if of_measured is not None:
         return of_measured(learning, rows)
-    learning, rows = map(_with_units, (learning, rows))
+    learning, rows = (part._replace(unit=part.effort(kind)) for part in (learning, rows))
     outcome, weight, unit = learning.outcome, learning.unit, rows.unit
     X, X_new = learning.X.to_numpy(), rows.X.to_numpy()
     least = 0.5 / weight.sum()  # a rate or share of 0 would rule out what may come
@@ -124,10 +127,6 @@ def baselines(data: Data, rows: Rows, likelihood: str = "") -> list[Baseline]:
         baseline(SIMPLE[kind], "simple", rate),
         baseline("base rate", "base", np.full(len(X_new), base)),
     ]
-
-
-def _with_units(rows: Rows) -> Rows:
-    return rows if rows.unit is not None else rows._replace(unit=np.ones(len(rows.row)))
 
 
 def without_groups(rows: Rows, data: Data) -> Rows:
@@ -175,18 +174,11 @@ def _of_gamma(learning: Rows, rows: Rows) -> list[Baseline]:
     log_y = np.log(learning.outcome) - centre
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
-        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
-            a, d = np.exp(at[-1]), np.clip(log_y - X @ at[:-1], -40.0, 40.0)
-            value = a * (np.log(a) + d - np.exp(d)) - gammaln(a) - log_y
-            by_a = a * (np.log(a) + 1.0 - digamma(a) + d - np.exp(d))
-            return value.sum(), np.append(X.T @ (a * np.expm1(d)), by_a.sum())
-
         line = np.linalg.lstsq(X, log_y, rcond=None)[0]
         spread = np.var(log_y - X @ line) + 1e-3
         start = np.append(line, np.clip(-np.log(spread), -3.0, 6.0))
-        at = _maximum(log_likelihood, X, start, [(-5, 12)])
-        mean = np.exp(np.clip(centre + X_new @ at[:-1], -LARGEST_LOG, LARGEST_LOG))
-        a = float(np.exp(at[-1]))
+        eta, (a,) = _regression((X, X_new), np.exp(log_y), Gamma, start, [(-5, 12)])
+        mean = np.exp(np.clip(centre + eta, -LARGEST_LOG, LARGEST_LOG))
         law = scipy.stats.gamma(a, scale=mean / a)
         return law.median(), law.logpdf(rows.outcome)
 
@@ -194,22 +186,22 @@ def _of_gamma(learning: Rows, rows: Rows) -> list[Baseline]:
 
 
 def _of_times(learning: Rows, rows: Rows, law: str) -> list[Baseline]:
-    """Accelerated failure times by maximum likelihood; censored times as such."""
-    centre = np.log(learning.outcome).mean()
+    """Accelerated failure times by maximum likelihood; censored times and intervals as such."""
+    centre = np.log(learning.middle).mean()
     y, y_new = (part.outcome / np.exp(centre) for part in (learning, rows))
+    log_y = np.log(learning.middle) - centre
+
+    def law_of(scale: float, part: Rows = learning) -> Survival:
+        until = None if part.until is None else part.until / np.exp(centre)
+        return Survival(law, scale, event=part.unit, until=until)
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
-        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
-            eta, own = X @ at[:-1], Survival(law, float(np.exp(at[-1])), event=learning.unit)
-            value, first, *_ = own.derivatives(np.clip(eta, -LARGEST_ETA, LARGEST_ETA), y)
-            return value.sum(), np.append(X.T @ first, own.parameter_gradient(eta, y))
-
-        line = np.linalg.lstsq(X, np.log(y), rcond=None)[0]
-        spread = np.log(np.std(np.log(y) - X @ line) + 1e-3)
-        at = _maximum(log_likelihood, X, np.append(line, np.clip(spread, -2.0, 2.0)), [(-5.0, 3.0)])
-        eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
-        own = Survival(law, float(np.exp(at[-1])), event=rows.unit)
-        density = own.derivatives(eta, y_new)[0] - centre * rows.unit
+        line = np.linalg.lstsq(X, log_y, rcond=None)[0]
+        spread = np.log(np.std(log_y - X @ line) + 1e-3)
+        start, bounds = np.append(line, np.clip(spread, -2.0, 2.0)), [(-5.0, 3.0)]
+        eta, (scale,) = _regression((X, X_new), y, law_of, start, bounds)
+        own = law_of(scale, rows)
+        density = own.derivatives(eta, y_new)[0] - centre * rows.seen("survival")
         return np.exp(centre) * own.conditional_median(eta), density
 
     return _with_inputs_and_without(law, learning, rows, fit)
@@ -220,18 +212,12 @@ def _of_shares(learning: Rows, rows: Rows) -> list[Baseline]:
     y = learning.outcome
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
-        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
-            eta, own = X @ at[:-1], Beta(float(np.exp(at[-1])))
-            value, slope = own.log_density_and_gradient(eta, y)
-            return float(value), np.append(X.T @ slope, own.parameter_gradient(eta, y))
-
         line = np.linalg.lstsq(X, logit(y), rcond=None)[0]
         mean = expit(X @ line)
         spread = np.mean((y - mean) ** 2) / np.mean(mean * (1.0 - mean)) + 1e-6
         start = np.append(line, np.clip(np.log(1.0 / spread), -2.0, 10.0))
-        at = _maximum(log_likelihood, X, start, [(-5.0, 14.0)])
-        eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
-        return expit(eta), Beta(float(np.exp(at[-1]))).derivatives(eta, rows.outcome)[0]
+        eta, (precision,) = _regression((X, X_new), y, Beta, start, [(-5.0, 14.0)])
+        return expit(eta), Beta(precision).derivatives(eta, rows.outcome)[0]
 
     return _with_inputs_and_without("share", learning, rows, fit)
 
@@ -239,23 +225,17 @@ def _of_shares(learning: Rows, rows: Rows) -> list[Baseline]:
 def _of_grades(learning: Rows, rows: Rows, n_grades: int) -> list[Baseline]:
     """Proportional odds by maximum likelihood."""
     seen, y = np.unique(learning.outcome, return_inverse=True)
-    n = len(y)
+
+    def law(*gaps: float) -> Ordinal:
+        return Ordinal(len(seen)).with_values(np.array(gaps))
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
-        p = X.shape[1]
-
-        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
-            own, eta = Ordinal(len(seen)).with_values(np.exp(at[p:])), X @ at[:p]
-            value, first, *_ = own.derivatives(eta, y + 1.0)
-            return value.sum(), np.append(X.T @ first, own.parameter_gradient(eta, y + 1.0))
-
-        below = logit(np.cumsum(np.bincount(y))[:-1] / n)
-        start = np.concatenate([[-below[0]], np.zeros(p - 1), np.log(np.diff(below))])
-        at = _maximum(log_likelihood, X, start, [(-12.0, 5.0)] * (len(seen) - 2))
-        eta = np.clip(X_new @ at[:p], -LARGEST_ETA, LARGEST_ETA)
-        own = Ordinal(len(seen)).with_values(np.exp(at[p:]))
+        below = logit(np.cumsum(np.bincount(y))[:-1] / len(y))
+        start = np.concatenate([[-below[0]], np.zeros(X.shape[1] - 1), np.log(np.diff(below))])
+        bounds = [(-12.0, 5.0)] * (len(seen) - 2)
+        eta, gaps = _regression((X, X_new), y + 1.0, law, start, bounds)
         chances = np.zeros((n_grades, len(eta)))
-        chances[seen.astype(int) - 1] = own.class_probabilities(eta, np.zeros(len(eta)))
+        chances[seen.astype(int) - 1] = law(*gaps).class_probabilities(eta, np.zeros(len(eta)))
         return _of_chances(chances, learning, rows)
 
     return _with_inputs_and_without("grades", learning, rows, fit)
@@ -294,74 +274,51 @@ def _of_chances(chances: np.ndarray, learning: Rows, rows: Rows) -> Fitted:
 
 def _overdispersed(learning: Rows, rows: Rows) -> list[Baseline]:
     """Negative binomial regression with a log link and its size by maximum likelihood."""
-    y, weight, unit = learning.outcome, learning.unit, rows.unit
+    start = [np.log(learning.outcome.sum() / learning.unit.sum()), 0.0]
 
-    def rate(design: np.ndarray, at: np.ndarray) -> np.ndarray:
-        return np.exp(np.clip(design @ at, -40.0, np.log(LARGEST_RATE)))
+    def law(exposure: np.ndarray, size: float) -> NegativeBinomial:
+        return NegativeBinomial(size, exposure=exposure)
 
-    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
-        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
-            m, d = weight * rate(X, at[:-1]), np.exp(at[-1])
-            value = gammaln(y + d) - gammaln(d) - gammaln(y + 1.0) - d * np.log1p(m / d)
-            value += y * (np.log(m) - np.log(m + d))
-            by_d = digamma(y + d) - digamma(d) - np.log1p(m / d) + (m - y) / (m + d)
-            return value.sum(), np.append(X.T @ (d * (y - m) / (m + d)), d * by_d.sum())
-
-        start = np.zeros(X.shape[1] + 1)
-        start[0] = np.log(y.sum() / weight.sum())
-        at = _maximum(log_likelihood, X, start, [(-6, 12)])
-        mean, d = unit * rate(X_new, at[:-1]), np.exp(at[-1])
-        return mean, scipy.stats.nbinom.logpmf(rows.outcome, d, d / (d + mean))
-
-    return _with_inputs_and_without("negative_binomial", learning, rows, fit)
+    return _of_counted("negative_binomial", learning, rows, law, start, [(-6, 12)])
 
 
 def _of_zeros(name: str, learning: Rows, rows: Rows) -> list[Baseline]:
     """Negative binomial regression, and one probability of zeros for all rows, by maximum likelihood."""
-    y, weight, unit, kind = learning.outcome, learning.unit, rows.unit, WITH_ZEROS[name]
+    some, least = learning.outcome > 0, 0.5 / len(learning.outcome)
+    level = np.log(learning.outcome[some].sum() / learning.unit[some].sum())
+    start = [level, 0.0, logit(np.clip(0.5 * (1.0 - some.mean()), least, 1.0 - least))]
 
-    def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
-        def at_most(design: np.ndarray, at: np.ndarray) -> np.ndarray:
-            return np.clip(design @ at[:-2], -LARGEST_ETA, np.log(LARGEST_RATE))
+    def law(exposure: np.ndarray, size: float, odds: float) -> ZeroInflated | Hurdle:
+        base = NegativeBinomial(size, exposure=exposure)
+        return WITH_ZEROS[name](base, probability=odds / (1.0 + odds))
 
-        def law(at: np.ndarray, exposure: np.ndarray) -> ZeroInflated | Hurdle:
-            base = NegativeBinomial(float(np.exp(at[-2])), exposure=exposure)
-            return kind(base, probability=float(expit(at[-1])))
-
-        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
-            eta, own = at_most(X, at), law(at, weight)
-            value, slope = own.log_density_and_gradient(eta, y)
-            return float(value), np.append(X.T @ slope, own.parameter_gradient(eta, y))
-
-        some, least = y > 0, 0.5 / len(y)
-        start = np.zeros(X.shape[1] + 2)
-        start[0] = np.log(y[some].sum() / weight[some].sum())
-        start[-1] = logit(np.clip(0.5 * (1.0 - some.mean()), least, 1.0 - least))
-        at = _maximum(log_likelihood, X, start, [(-6.0, 12.0), (-12.0, 12.0)])
-        eta, own = at_most(X_new, at), law(at, unit)
-        return unit * own.conditional_mean(eta), own.derivatives(eta, rows.outcome)[0]
-
-    return _with_inputs_and_without(name, learning, rows, fit)
+    return _of_counted(name, learning, rows, law, start, [(-6.0, 12.0), (-12.0, 12.0)])
 
 
 def _of_varying_chances(learning: Rows, rows: Rows) -> list[Baseline]:
     """Beta-binomial regression with a logit link and its precision by maximum likelihood."""
-    y, weight, unit = learning.outcome, learning.unit, rows.unit
+    start = [logit(learning.outcome.sum() / learning.unit.sum()), 2.0]
+    return _of_counted("beta_binomial", learning, rows, BetaBinomial, start, [(-5.0, 14.0)])
+
+
+def _of_counted(
+    name: str,
+    learning: Rows,
+    rows: Rows,
+    law: Callable[..., Likelihood],
+    start: list[float],
+    bounds: list[tuple[float, float]],
+) -> list[Baseline]:
+    """A regression by a law of exposures or trials and of parameters; it starts without slopes."""
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
-        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
-            eta, own = X @ at[:-1], BetaBinomial(weight, float(np.exp(at[-1])))
-            value, slope, *_ = own.derivatives(eta, y)
-            return float(value.sum()), np.append(X.T @ slope, own.parameter_gradient(eta, y))
+        flat = np.insert(start, 1, np.zeros(X.shape[1] - 1))
+        of_learning = partial(law, learning.unit)
+        eta, found = _regression((X, X_new), learning.outcome, of_learning, flat, bounds)
+        own = law(rows.unit, *found)
+        return rows.unit * own.conditional_mean(eta), own.derivatives(eta, rows.outcome)[0]
 
-        start = np.zeros(X.shape[1] + 1)
-        start[0], start[-1] = logit(y.sum() / weight.sum()), 2.0
-        at = _maximum(log_likelihood, X, start, [(-5.0, 14.0)])
-        eta = np.clip(X_new @ at[:-1], -LARGEST_ETA, LARGEST_ETA)
-        own = BetaBinomial(unit, float(np.exp(at[-1])))
-        return unit * expit(eta), own.derivatives(eta, rows.outcome)[0]
-
-    return _with_inputs_and_without("beta_binomial", learning, rows, fit)
+    return _with_inputs_and_without(name, learning, rows, fit)
 
 
 def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:
@@ -370,22 +327,11 @@ def _heavy_tailed(learning: Rows, rows: Rows) -> list[Baseline]:
     y = (learning.outcome - shift) / scale
 
     def fit(X: np.ndarray, X_new: np.ndarray) -> Fitted:
-        def log_likelihood(at: np.ndarray) -> tuple[float, np.ndarray]:
-            s, v = np.exp(at[-2:])
-            r = (y - X @ at[:-2]) / s
-            value = -np.log(s) - 0.5 * (v + 1.0) * np.log1p(r**2 / v) - 0.5 * np.log(v * np.pi)
-            value += gammaln(0.5 * (v + 1.0)) - gammaln(0.5 * v)
-            pull = (v + 1.0) * r / (v + r**2)
-            by_v = digamma(0.5 * (v + 1.0)) - digamma(0.5 * v) - 1.0 / v - np.log1p(r**2 / v)
-            by_v = 0.5 * v * (by_v + pull * r / v)
-            slope = np.concatenate([X.T @ pull / s, [(pull * r - 1.0).sum(), by_v.sum()]])
-            return value.sum(), slope
-
         line = np.linalg.lstsq(X, y, rcond=None)[0]
         start = np.append(line, [np.log(np.std(y - X @ line) + 1e-3), np.log(5.0)])
-        at = _maximum(log_likelihood, X, start, [(-12, 5), (0, np.log(200.0))], largest=None)
-        s, v = np.exp(at[-2:])
-        mean = shift + scale * (X_new @ at[:-2])
+        bounds = [(-12, 5), (0, np.log(200.0))]
+        eta, (s, v) = _regression((X, X_new), y, StudentT, start, bounds, largest=np.inf)
+        mean = shift + scale * eta
         return mean, scipy.stats.t.logpdf(rows.outcome, v, mean, scale * s)
 
     return _with_inputs_and_without("student_t", learning, rows, fit)
@@ -405,27 +351,37 @@ def _with_inputs_and_without(
     return found
 
 
-def _maximum(
-    log_likelihood: Callable[[np.ndarray], tuple[float, np.ndarray]],
-    X: np.ndarray,
+def _regression(
+    designs: tuple[np.ndarray, np.ndarray],
+    y: np.ndarray,
+    law: Callable[..., Likelihood],
     start: np.ndarray,
     bounds: list[tuple[float, float]],
-    largest: float | None = LARGEST_ETA,
-) -> np.ndarray:
-    """Where a log likelihood (value, gradient) is largest, with a slight penalty of all slopes.
+    largest: float = LARGEST_ETA,
+) -> tuple[np.ndarray, list[float]]:
+    """Latent values of other rows (m,) and positive parameters of a law, by maximum likelihood.
 
-    ``bounds`` are those of the parameters behind the slopes, which lie within -largest to largest.
+    All slopes have a slight penalty. ``designs`` are those of the learning rows and of the others; ``start``
+    has slopes and then logs of the parameters, which ``bounds`` limit; slopes and latent values lie within
+    -largest to largest.
     """
+    X, X_new = designs
     n, p = X.shape
     penalty = np.zeros(len(start))
     penalty[1:p] = SLIGHT
 
-    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
-        value, slope = log_likelihood(at)
-        return -value / n + 0.5 * float(penalty @ at**2), -slope / n + penalty * at
+    def eta_of(design: np.ndarray, at: np.ndarray) -> np.ndarray:
+        return np.clip(design @ at[:p], -largest, largest)
 
-    of_slopes = (None, None) if largest is None else (-largest, largest)
-    return scipy.optimize.minimize(loss, start, jac=True, bounds=[of_slopes] * p + bounds).x
+    def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+        eta, own = eta_of(X, at), law(*np.exp(at[p:]).tolist())
+        value, first, *_ = own.derivatives(eta, y)
+        slope = np.append(X.T @ first, own.parameter_gradient(eta, y))
+        return -value.sum() / n + 0.5 * float(penalty @ at**2), -slope / n + penalty * at
+
+    limits = [(-largest, largest)] * p + bounds
+    at = scipy.optimize.minimize(loss, start, jac=True, bounds=limits).x
+    return eta_of(X_new, at), np.exp(at[p:]).tolist()
 
 
 def separated(data: Data) -> str | None:

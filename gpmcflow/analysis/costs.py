@@ -174,7 +174,7 @@ def _timed(places: Places, model: GPModel) -> Unit:
     elif model.likelihood.conjugate:
         make = lambda: regression_predictor(model, theta)  # noqa: E731
     else:
-        make = lambda: latent_predictor(model, theta, np.zeros((1, model.n_cases)))  # noqa: E731
+        make = lambda: latent_predictor(model, theta, np.zeros((1, model.n_latents)))  # noqa: E731
     coded = [model.new_inputs(X, "new") for X in places.tables.values()]
     timed_sweeps = _few_of(places.swept)
     making, swept = timed(lambda: [model.new_inputs(own.inputs, "new") for own in timed_sweeps])

@@ -15,6 +15,7 @@ from gpmcflow.data.codes import Encoding, GroupCode, NumberCode
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_table import Part, PreparedTable
 from gpmcflow.data.target import Target
+from gpmcflow.data.times import ends_of, middle_of
 
 PARTS = {"learning": "train", "held_out": "test", "new": "new"}  # group -> field of the table
 
@@ -32,23 +33,49 @@ class Rows(NamedTuple):
     y: np.ndarray | None  #: as the model takes it (m,)
     outcome: np.ndarray | None  #: in natural units (m,)
     unit: np.ndarray | None  #: exposures, trials or events (m,)
+    until: np.ndarray | None = None  #: upper ends of times in natural units, nan for none (m,)
 
     def units(self, kind: str) -> dict[str, np.ndarray]:
         """Exposures or trials by name, as `predict` takes them: what is known beforehand."""
-        return {} if kind == "survival" else self.constants(kind)
-
-    def constants(self, kind: str) -> dict[str, np.ndarray]:
-        """Exposures, trials or events by name, as likelihoods of observations take them."""
         name = KINDS[kind].unit
-        return {} if self.unit is None or name is None else {name: self.unit}
+        return {} if self.unit is None or name in (None, "event") else {name: self.unit}
+
+    def effort(self, kind: str) -> np.ndarray:
+        """Exposures or trials, 1 where there are none (m,)."""
+        return next(iter(self.units(kind).values()), np.ones(len(self.row)))
+
+    def constants(self, target: Target) -> dict[str, np.ndarray]:
+        """Exposures, trials, events or upper ends by name, as likelihoods of observations take them."""
+        own = {"event": self.unit} if target.kind == "survival" else self.units(target.kind)
+        return own if self.until is None else {**own, "until": self.until / target.scale}
+
+    @property
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """Between which each time lies, see `ends_of` (m,)."""
+        return ends_of(self.outcome, self.unit, self.until)
+
+    @property
+    def middle(self) -> np.ndarray:
+        """A time for each row, see `middle_of` (m,)."""
+        return middle_of(*self.ends)
+
+    def seen(self, kind: str) -> np.ndarray:
+        """Whether the outcome is known as a number, not to an interval (m,)."""
+        return np.equal(*self.ends) if kind == "survival" else np.ones(len(self.row), dtype=bool)
 
     def log_units(self, target: Target) -> np.ndarray:
         """What is subtracted from log densities of y to have those of the outcome in natural units (m,).
 
-        That a time is longer than a censored one has a probability, which has no units.
+        That a time lies in an interval has a probability, which has no units.
         """
-        seen = self.unit if target.kind == "survival" else np.ones(len(self.row))
-        return seen * np.log(target.scale)
+        return self.seen(target.kind) * np.log(target.scale)
+
+    def take(self, kept: np.ndarray) -> Rows:
+        """Some of the rows, by a mask (m,)."""
+        return Rows(*(None if own is None else own[kept] for own in self))
+
+
+OF_CASES = Rows._fields[2:]  # numbers beside the inputs
 
 
 class Data(NamedTuple):
@@ -83,7 +110,7 @@ class Data(NamedTuple):
             return None if values[0] is None else np.concatenate(values)[order]
 
         X = pd.concat([part.X for part in parts], ignore_index=True).iloc[order]
-        rows = Rows(joined("row"), X.reset_index(drop=True), *map(joined, ("y", "outcome", "unit")))
+        rows = Rows(joined("row"), X.reset_index(drop=True), *map(joined, OF_CASES))
         return Data(widened(self.encoding, self.held_out.X), rows, None, self.new)
 
 
@@ -112,13 +139,13 @@ def rows_of(part: Part | None) -> Rows | None:
     if part is None:
         return None
     X = pd.DataFrame(part.X.to_numpy(dtype=np.float64), columns=list(map(str, part.X.columns)))
-    units = (part.y, part.outcome, part.unit)
+    units = (getattr(part, name) for name in OF_CASES)
     rest = (None if own is None else np.asarray(own, dtype=np.float64) for own in units)
     return Rows(np.asarray(part.row, dtype=np.int64), X, *rest)
 
 
 def data_tree(table: PreparedTable) -> xr.DataTree:
-    """Groups learning, held_out and new (X, y, outcome, unit by case), with the encoding as an attribute."""
+    """Groups learning, held_out and new (X, y, .., until by case), with the encoding as an attribute."""
     about = {"encoding": table.encoding.to_json(), "leak": table.leak or ""}
     groups = {"/": xr.Dataset(attrs=about)}
     for group, field in PARTS.items():
@@ -126,7 +153,7 @@ def data_tree(table: PreparedTable) -> xr.DataTree:
         if rows is None:
             continue
         variables = {"X": (("case", "input"), rows.X.to_numpy())}
-        for name in ("y", "outcome", "unit"):
+        for name in OF_CASES:
             if (values := getattr(rows, name)) is not None:
                 variables[name] = ("case", values)
         names, file_rows = np.array(list(rows.X.columns)), ("case", rows.row)
@@ -149,5 +176,5 @@ def data_of_table(table: PreparedTable) -> Data:
 
 def _rows(group: Mapping) -> Rows:
     X = pd.DataFrame(group["X"].values, columns=[str(name) for name in group["input"].values])
-    rest = (group[name].values if name in group else None for name in ("y", "outcome", "unit"))
+    rest = (group[name].values if name in group else None for name in OF_CASES)
     return Rows(group["file_row"].values, X, *rest)

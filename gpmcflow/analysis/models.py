@@ -92,17 +92,13 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
         )
     own = settings["models"][name].get("likelihood") or settings["likelihood"]
     its = (own.get(likelihood.name) or {}) if isinstance(own, Mapping) else {}
-    for unit in ("exposure", "trials", "event"):
-        if unit in its:
+    columns = dict.fromkeys(("exposure", "trials", "event", "until"), "name of a column")
+    for key, what in {**columns, "levels": "grades"}.items():
+        if key in its:
             raise InputError(
-                f"{path}.likelihood: found {unit} among the settings of {likelihood.name}; allowed: the name "
-                f"of a column of the file, as {unit} below data"
+                f"{path}.likelihood: found {key} among the settings of {likelihood.name}; allowed: the "
+                f"{what} of the file, as {key} below data"
             )
-    if "levels" in its:
-        raise InputError(
-            f"{path}.likelihood: found levels among the settings of {likelihood.name}; allowed: the "
-            "grades of the file, as levels below data"
-        )
     if isinstance(likelihood, Ordinal | Softmax):
         try:
             likelihood = replace(likelihood, levels=len(data.target.levels))
@@ -132,7 +128,7 @@ def build_model(settings: Mapping, name: str, data: Data, where: str) -> GPModel
         if mean not in priors:
             raise unknown_name(f"{path}.mean", mean, priors)
         mean = priors[mean]
-    likelihood = likelihood.with_constants(**learning.constants(kind))
+    likelihood = likelihood.with_constants(**learning.constants(data.target))
     if len(covariances) == 1:  # of the only function, or the same for each
         covariances = covariances[MEAN]
     try:
@@ -160,7 +156,8 @@ def overall_level(rows: Rows, likelihood: str) -> float:
     if likelihood == "gamma":
         return float(np.log(rows.y.mean()))
     if likelihood == "survival":  # the mean of exponential times, some of them censored
-        return float(np.log(rows.y.sum() / rows.unit.sum()))
+        times = rows.y * (rows.middle / rows.outcome)
+        return float(np.log(times.sum() / np.count_nonzero(rows.unit)))
     if likelihood == "ordinal":  # where the first grade is as frequent as it was seen
         share = float((rows.outcome == 1.0).mean())
         least = 0.5 / len(rows.outcome)

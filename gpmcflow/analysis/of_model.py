@@ -38,6 +38,7 @@ from gpmcflow.contrasts.hyperparameters import prior_and_posterior
 from gpmcflow.contrasts.latents import settings_of
 from gpmcflow.covariances.expressions import short_text
 from gpmcflow.data.codes import CategoryCode, Code, Encoding, GroupCode, NumberCode
+from gpmcflow.data.column_uses import target_done
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.target import Target
 from gpmcflow.errors import InputError
@@ -51,7 +52,6 @@ NAME = "model"  # of the one model on the page
 LEFT_OUT = "Left out, as this page is made from one model: {}."
 _PARTS = ("rows held out", "predictions of new rows", "maps", "interactions")
 _KINDS = {name: kind for kind in KINDS for name in KINDS[kind].likelihoods}
-_EVENT = "event"  # of times, where 1 is an end that was seen
 _SETTLE = {
     "leave-one-out": "look at the rows whose Pareto k in gp.leave_one_out(draws) is above 0.7",
     "settings": "sample the model: gp.sample(model)",
@@ -144,7 +144,7 @@ def _response(data: Data) -> Callable[[Any, np.ndarray], np.ndarray] | None:
     Of grades the probability of the upper ones, of classes that of the one shown, and then that of each; of
     times the log of the median, and the shares that last longer than `times_of`.
     """
-    target, times = data.target, times_of(data)
+    target = data.target
 
     def of_levels(likelihood: Any, eta: np.ndarray) -> np.ndarray:
         each = likelihood.class_probabilities(eta, np.zeros_like(eta))
@@ -154,7 +154,7 @@ def _response(data: Data) -> Callable[[Any, np.ndarray], np.ndarray] | None:
         return np.moveaxis(np.concatenate([shown[None], each]), 0, -1)
 
     def of_times(likelihood: Any, eta: np.ndarray) -> np.ndarray:
-        longer = np.exp(likelihood.log_survival(eta[..., None], times))
+        longer = np.exp(likelihood.log_survival(eta[..., None], times_of(data)))
         return np.concatenate([np.log(likelihood.conditional_median(eta))[..., None], longer], -1)
 
     if target.kind == "survival":
@@ -170,10 +170,6 @@ def data_of_model(model: GPModel | MultiGPModel) -> Data:
             f"{WHERE}: the {model.likelihood.name} likelihood has several latent functions; allowed: "
             "softmax, or a model of one"
         )
-    if getattr(model.likelihood, "until", None) is not None:
-        raise InputError(
-            f"{WHERE}: times are known to an interval, until= of Survival; allowed: event= alone"
-        )
     kind = _KINDS.get(model.likelihood.name)
     if kind is None:
         raise InputError(
@@ -182,22 +178,23 @@ def data_of_model(model: GPModel | MultiGPModel) -> Data:
     frame = learning_frame(model)
     codes = tuple(_code(model, frame[name]) for name in frame)
     X = pd.DataFrame({n: v for code in codes for n, v in _inputs(code, frame[code.column]).items()})
-    unit, unit_name = None, KINDS[kind].unit
+    unit, unit_name, until = None, KINDS[kind].unit, getattr(model.likelihood, "until", None)
     if unit_name is not None:
         stated = getattr(model.likelihood, unit_name)
         stated = np.asarray(1.0 if stated is None else stated, dtype=float)  # no event: all ended
-        if unit_name in ("trials", _EVENT) or (stated != 1.0).any():
+        if unit_name in ("trials", "event") or (stated != 1.0).any():
             unit = np.broadcast_to(stated, model.y.shape).astype(float)
     outcome = (model.y > 0.0).astype(float) if kind == "binary" else model.y.astype(float)
     name, labels = ("y", ()) if model.outcome is None else model.outcome
     negative, positive = labels or (("-1", "1") if kind == "binary" else (None, None))
     target = Target(name, kind, positive, negative, unit=unit_name if unit is not None else None)
     if kind == "survival":
-        target = replace(target, positive="1", negative="0")
+        ends = {} if until is None else {"unit": "until", "until": True}
+        target = replace(target, positive="1", negative="0", **ends)
     elif target.own.leveled:
         target = replace(target, levels=_levels(model.likelihood)).standardised_by(outcome)
     row = np.arange(1, len(outcome) + 1)
-    return Data(Encoding(target, codes), Rows(row, X, model.y, outcome, unit), None, None)
+    return Data(Encoding(target, codes), Rows(row, X, model.y, outcome, unit, until), None, None)
 
 
 def _levels(likelihood: Any) -> tuple[str, ...]:
@@ -271,9 +268,7 @@ def _columns(data: Data) -> pd.DataFrame:
         if not isinstance(code, NumberCode):
             found, done = f"{len(code.levels)} {code.kind}s".replace("ys", "ies"), "words"
         rows.append((code.column, found, done))
-    levels = ", ".join(target.levels)
-    done = target.own.done.format(positive=target.positive, unit=target.unit, levels=levels)
-    rows.append((target.name, target.own.words.split(";")[0], done))
+    rows.append((target.name, target.own.words.split(";")[0], target_done(target)))
     return pd.DataFrame(rows, columns=["column", "found", "done"])
 
 

@@ -21,7 +21,14 @@ from gpmcflow.storage import standard_attributes, with_attributes, write_csv
 from gpmcflow.storage.input_files import user_path
 
 PATHS = ("csv", "new", "map", "graphs", "correlations")  # of the settings of data
-OF_OUTCOME = ("exposure", "trials", "offset", "weights", "event")  # columns that are no inputs
+OF_OUTCOME = (
+    "exposure",
+    "trials",
+    "offset",
+    "weights",
+    "event",
+    "until",
+)  # columns that are no inputs
 
 
 def read(job: Job) -> xr.DataTree:

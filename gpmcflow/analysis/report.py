@@ -39,6 +39,7 @@ from gpmcflow.contrasts.explanations import explanation_table
 from gpmcflow.covariances.expressions import Covariance
 from gpmcflow.data.seasons import find_season
 from gpmcflow.data.target import Target
+from gpmcflow.data.times import counts_of
 from gpmcflow.diagnostics.convergence import LEAST
 from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.execution import chain_generators
@@ -302,11 +303,11 @@ def write_page(folder: Path, made: Mapping[str, pd.DataFrame], facts: Mapping[st
 
 
 def facts_of_times(whole: Data, likelihood: str) -> dict[str, Any]:
-    """Of times to an end: how many were seen, and the median time of all rows."""
+    """Of times to an end: how many are known how, and the median time of all rows."""
     if whole.target.kind != "survival":
         return {}
     base = next(b for b in baselines(whole, whole.learning, likelihood) if b.role == "base")
-    return {"n_ended": int(whole.learning.unit.sum()), "base": float(base.mean[0])}
+    return {"times": counts_of(*whole.learning.ends), "base": float(base.mean[0])}
 
 
 def _first(effects: Mapping, data: Data) -> list[str]:
@@ -320,8 +321,7 @@ def overall(data: Data) -> dict[str, Any]:
     """Base, the average outcome of the learning rows, and the usual level, None where there are none."""
     target, learning = data.target, data.learning
     seen, usual = learning.outcome, None
-    alone = learning.unit is None or target.kind == "survival"  # whose unit is no exposure
-    base = float(seen.sum() / (len(seen) if alone else learning.unit.sum()))
+    base = float(seen.sum() / learning.effort(target.kind).sum())
     if target.own.leveled:
         of_class = target.kind == "classes"
         base = float((seen == target.split if of_class else seen >= target.split).mean())
@@ -331,7 +331,7 @@ def overall(data: Data) -> dict[str, Any]:
 
 def facts_of_target(target: Target, units: Mapping[str, str]) -> dict[str, Any]:
     """Name and coding of the outcome, and the unit of the column beside it."""
-    names = ("name", "kind", "positive", "negative", "unit", "log_unit", "levels", "split")
+    names = ("name", "kind", "positive", "negative", "unit", "log_unit", "until", "levels", "split")
     return {n: getattr(target, n) for n in names} | {"unit_text": units.get(target.unit)}
 
 

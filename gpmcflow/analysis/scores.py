@@ -172,7 +172,7 @@ def _cross_validated(data: Data, likelihood: str = "") -> list[Baseline]:
     fold_of[permutation(0, n)] = np.arange(n) % min(N_FOLDS, n)
     parts = []
     for fold in range(fold_of.max() + 1):
-        kept, left = (_rows(learning, fold_of != fold), _rows(learning, fold_of == fold))
+        kept, left = learning.take(fold_of != fold), learning.take(fold_of == fold)
         found = baselines(data._replace(learning=kept), left, likelihood)
         parts.append((np.flatnonzero(fold_of == fold), found))
     whole = []
@@ -182,11 +182,6 @@ def _cross_validated(data: Data, likelihood: str = "") -> list[Baseline]:
             mean[rows], density[rows] = fitted[k].mean, fitted[k].log_density
         whole.append(first._replace(mean=mean, log_density=density))
     return whole
-
-
-def _rows(rows: Rows, kept: np.ndarray) -> Rows:
-    unit = None if rows.unit is None else rows.unit[kept]
-    return Rows(rows.row[kept], rows.X[kept], rows.y[kept], rows.outcome[kept], unit)
 
 
 def _sum_error(values: np.ndarray) -> float:

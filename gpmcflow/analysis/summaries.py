@@ -38,6 +38,7 @@ from gpmcflow.approximations.predictive import (
 from gpmcflow.contrasts.reported import Reported, expected_quantiles
 from gpmcflow.covariances.leaves import Linear, Periodic, Polynomial
 from gpmcflow.covariances.tape import CovarianceBuffers
+from gpmcflow.data.times import last_of
 from gpmcflow.likelihoods import Likelihood
 from gpmcflow.models.gp_model import GPModel
 
@@ -211,8 +212,7 @@ def describe(
             groups[f"survival/{sweep.key}"] = xr.Dataset({"longer": mean}, {"time": times})
     if fitted:
         mean = data.natural(effects.from_link(np.mean(fitted, axis=0), kind))
-        unit = data.learning.unit
-        groups["fitted"] = xr.Dataset({"mean": ("case", mean if unit is None else mean * unit)})
+        groups["fitted"] = xr.Dataset({"mean": ("case", mean * data.learning.effort(kind))})
     if by_area and places.areas:
         values = data.natural(np.concatenate(by_area))
         if are_told_apart(values):
@@ -302,11 +302,16 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
         table[name] = data.natural(table[name])
     table["response_sd"] = table["response_sd"] * target.scale
     if rows is not None and rows.y is not None:
-        density = _log_density(eta, rows.constants(kind), rows.y)
+        density = _log_density(eta, rows.constants(target), rows.y)
         table["log_density"] = ("new_case", density - rows.log_units(target))
-        if kind == "survival":  # how likely it was to last longer than seen
-            longer = _log_density(eta, {"event": np.zeros(len(rows.y))}, rows.y)
-            table["survival"] = ("new_case", np.exp(longer))
+        if (
+            kind == "survival"
+        ):  # how likely it was to last longer; in an interval than a time drawn there
+            low, high = rows.ends
+            last = last_of(low, high)
+            longer = _log_density(eta, {"event": np.zeros(len(last))}, last / target.scale)
+            inside = np.where(low < last, np.exp(density), 0.0) * rng.random(len(last))
+            table["survival"] = ("new_case", np.exp(longer) + inside)
     return table.rename(new_case="case")
 
 

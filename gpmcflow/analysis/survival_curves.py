@@ -13,7 +13,9 @@ from gpmcflow.analysis.effects import Effect, Sweep
 from gpmcflow.approximations.conditional import Predictor
 from gpmcflow.approximations.multi_prediction import MultiPredictor
 from gpmcflow.contrasts.reported import ReportedFunctions
+from gpmcflow.data.times import last_of
 from gpmcflow.likelihoods import Survival
+from gpmcflow.numerics.product_limit import share_lasting
 
 N_TIMES = 40
 ALL_ROWS = "all rows"
@@ -22,7 +24,7 @@ _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 def times_of(data: Data) -> np.ndarray:
     """Times up to the longest of the learning rows, in natural units."""
-    return np.linspace(0.0, float(data.learning.outcome.max()), N_TIMES + 1)[1:]
+    return np.linspace(0.0, float(last_of(*data.learning.ends).max()), N_TIMES + 1)[1:]
 
 
 def average_survival(
@@ -42,14 +44,6 @@ def average_survival(
     return longer.reshape(len(times), g, -1).mean(-1)
 
 
-def kaplan_meier(time: np.ndarray, event: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Times at which some ended, and the share that lasted longer. Source: Kaplan & Meier (1958)."""
-    ends = np.unique(time[event > 0])
-    ended = np.array([((time == t) & (event > 0)).sum() for t in ends])
-    at_risk = np.array([(time >= t).sum() for t in ends])
-    return ends, np.cumprod(1.0 - ended / at_risk)
-
-
 def curves_of(
     shown: xr.DataTree, effects: Mapping[str, tuple[Sweep, Effect]], texts: Mapping, data: Data
 ) -> pd.DataFrame | None:
@@ -65,8 +59,10 @@ def curves_of(
         pd.DataFrame({"of": texts[column][end], "time": longer["time"], "longer": longer[:, place]})
         for end, place in enumerate(effects[column][1].places)
     ]
-    ends, share = kaplan_meier(data.learning.outcome, data.learning.unit)
-    last = float(data.learning.outcome.max())
-    seen = {"time": [0.0, *ends, last], "longer": [1.0, *share, share.min(initial=1.0)]}
+    ends, share = share_lasting(*data.learning.ends)
+    seen = {
+        "time": [0.0, *ends, times_of(data)[-1]],
+        "longer": [1.0, *share, share.min(initial=1.0)],
+    }
     start = pd.DataFrame({"of": [texts[column][0], texts[column][1]], "time": 0.0, "longer": 1.0})
     return pd.concat([start, *parts, pd.DataFrame({"of": ALL_ROWS, **seen})], ignore_index=True)

@@ -11,7 +11,7 @@ from scipy.spatial import cKDTree
 from scipy.special import expit
 
 from gpmcflow.analysis.convergence import parameters
-from gpmcflow.analysis.data import Data, beside_predictions
+from gpmcflow.analysis.data import Data, Rows, beside_predictions
 from gpmcflow.analysis.effects import Effect, Sweep, effect
 from gpmcflow.analysis.grades import probabilities
 from gpmcflow.analysis.models import units_of_parameters
@@ -54,8 +54,9 @@ def predictions_test(shown: xr.DataTree, data: Data) -> pd.DataFrame:
     levels = data.target.levels
     seen = [levels[int(grade) - 1] for grade in rows.outcome] if levels else rows.outcome
     table.insert(1, "outcome", seen)
-    if rows.unit is not None:
-        table["event" if data.target.kind == "survival" else "unit"] = rows.unit
+    unit = "event" if data.target.kind == "survival" else "unit"
+    beside = {unit: rows.unit, "until": rows.until}
+    table = table.assign(**{name: own for name, own in beside.items() if own is not None})
     if "survival" in group:
         table["survival"] = group["survival"].values
     if "share" in group:
@@ -149,14 +150,10 @@ def grade_bands(
 
 
 def rug(columns: list[str], data: Data) -> pd.DataFrame:
-    """Values of some columns in learning rows, beside the outcomes; nan where the end was not seen."""
+    """Values of some columns in learning rows, beside what was seen there."""
     learning, encoding = data.learning, data.encoding
     chosen = np.unique(np.linspace(0, len(learning.row) - 1, N_RUG).astype(int))
-    unit = np.ones(len(learning.row)) if learning.unit is None else learning.unit
-    scale = unit if data.target.kind in ("counts", "binomial") else np.ones(len(unit))
-    if data.target.kind == "survival":
-        scale = np.where(unit > 0.0, 1.0, np.nan)
-    outcome = (learning.outcome / scale)[chosen]
+    outcome = _seen(learning, data.target.kind)[chosen]
     parts = []
     for column in columns:
         code = encoding.code(column)
@@ -166,6 +163,13 @@ def rug(columns: list[str], data: Data) -> pd.DataFrame:
         texts = [code.text(value) for value in values]
         parts.append(pd.DataFrame({"column": column, "value": texts, "outcome": outcome}))
     return pd.concat(parts) if parts else pd.DataFrame(columns=["column", "value", "outcome"])
+
+
+def _seen(rows: Rows, kind: str) -> np.ndarray:
+    """Outcomes per unit (m,); of times the middle between their ends, nan where the end was not seen."""
+    if kind == "survival":
+        return np.where(rows.unit == 0.0, np.nan, rows.middle)
+    return rows.outcome / rows.effort(kind)
 
 
 def averaged_map(shown: xr.DataTree, cells: Sweep, data: Data) -> pd.DataFrame:
@@ -224,13 +228,11 @@ def grid(shown: xr.DataTree, inputs: pd.DataFrame, data: Data) -> dict[str, pd.D
 
 
 def points(data: Data) -> pd.DataFrame:
-    """Places of the learning rows, and their outcomes per unit; of times nan where the end was not seen."""
+    """Places of the learning rows, and what was seen there."""
     learning, encoding = data.learning, data.encoding
-    unit = 1.0 if learning.unit is None else learning.unit
-    if data.target.kind == "survival":
-        unit = np.where(unit > 0.0, 1.0, np.nan)
     places = [encoding.natural(n, learning.X[n].to_numpy()) for n in encoding.coordinates]
-    return pd.DataFrame({"x": places[0], "y": places[1], "outcome": learning.outcome / unit})
+    outcome = _seen(learning, data.target.kind)
+    return pd.DataFrame({"x": places[0], "y": places[1], "outcome": outcome})
 
 
 def reach(shown: xr.DataTree) -> pd.DataFrame:

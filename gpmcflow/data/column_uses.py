@@ -55,7 +55,7 @@ def uses_table(
     for name, column in columns.items():
         use = uses[name]
         if use == "target":
-            lines.append((name, target_found(column, target), _target_done(target)))
+            lines.append((name, target_found(column, target), target_done(target)))
         elif use == "unit":
             lines.append((name, unit_found(column), unit_done(name, target)))
         elif use == "weights":
@@ -118,6 +118,8 @@ def unit_done(name: str, target: Target) -> str:
     """Return the words for what exposures, trials, events or offsets do."""
     if target.log_unit:
         return f"offset: added to the log of the {target.name} expected"
+    if target.until:
+        return f"upper end of {target.name}: the same where the end was seen, empty where it had not ended"
     if target.kind == "survival":
         return f"{target.positive}: the end was seen; {target.negative}: it had not ended yet"
     if target.kind == "binomial":
@@ -154,7 +156,10 @@ def _range(column: Column) -> str:
     return f"{np.nanmin(column.values):g} to {np.nanmax(column.values):g}"
 
 
-def _target_done(target: Target) -> str:
+def target_done(target: Target) -> str:
+    """Return the words for what the target is."""
+    if target.until:
+        return f"the outcome: time to the end, which came between it and {target.unit}"
     return target.own.done.format(
         positive=target.positive, unit=target.unit, levels=", ".join(target.levels)
     )

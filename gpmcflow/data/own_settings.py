@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpmcflow.data.columns import yaml_text
 from gpmcflow.data.csv_table import MISSING_WORDS
 
 
@@ -18,7 +19,8 @@ class TableSettings:
     `csv` (path) and `target` (column) are required. `positive` is the value of the target that
     counts as 1; `outcome` one of `KINDS`, or None: by the target; `levels` are its grades, from low to high.
     `event` names the column that says whether the end of a time was seen, which
-    its value `event_value` does.
+    its value `event_value` does; `until` that of the upper ends of times known to an interval, whose lower
+    ends are the target.
     `drop`, `categorical` name columns that are not used, or are categories whatever they hold;
     `groups` those of names of subjects and the like, which only a term group(column) uses.
     `missing` are the words for "no value"; `incomplete` says what becomes of a row with a missing
@@ -46,6 +48,7 @@ class TableSettings:
     weights: str | None = None
     event: str | None = None
     event_value: Any = None
+    until: str | None = None
     levels: tuple[Any, ...] = ()
     coordinates: tuple[str, ...] = ()
     graphs: Mapping[str, str] = field(default_factory=dict)
@@ -68,8 +71,8 @@ class TableSettings:
 
     @property
     def unit(self) -> str | None:
-        """The column that belongs to the outcome: exposure, trials, event or offset."""
-        return self.exposure or self.trials or self.event or self.offset
+        """The column that belongs to the outcome: exposure, trials, event, until or offset."""
+        return self.exposure or self.trials or self.event or self.until or self.offset
 
 
 def read_settings(mapping: Mapping[str, Any], where: str) -> tuple[TableSettings, list[str]]:
@@ -93,10 +96,17 @@ def read_settings(mapping: Mapping[str, Any], where: str) -> tuple[TableSettings
         problems.append(
             f"{where}: exposure and offset are both given; an offset is the log of an exposure; keep one"
         )
-    if settings.event and (settings.exposure or settings.trials):
+    of_times = "event" if settings.event else "until"
+    if getattr(settings, of_times) and (settings.exposure or settings.trials):
         key = "exposure" if settings.exposure else "trials"
         problems.append(
-            f"{where}: {key} and event are both given; counts have {key}, times have an event; keep one"
+            f"{where}: {key} and {of_times} are both given; counts have {key}, times have an {of_times}; "
+            "keep one"
+        )
+    if settings.event and settings.until:
+        problems.append(
+            f"{where}: event and until are both given; until is empty where a time had not ended; "
+            f"leave out event and write until: {yaml_text(settings.until)}"
         )
     return settings, problems
 
@@ -116,6 +126,7 @@ def column_problems(settings: TableSettings, columns: Iterable[str], where: str)
         "offset": (settings.offset,) if settings.offset else (),
         "weights": (settings.weights,) if settings.weights else (),
         "event": (settings.event,) if settings.event else (),
+        "until": (settings.until,) if settings.until else (),
         "coordinates": settings.coordinates,
         "test_by": (settings.test_by,) if settings.test_by else (),
     }
@@ -155,7 +166,7 @@ def text_of(value: Any) -> str:
     return " ".join(str(value).split())
 
 
-_COLUMNS = ("target", "exposure", "trials", "offset", "weights", "event", "test_by")
+_COLUMNS = ("target", "exposure", "trials", "offset", "weights", "event", "until", "test_by")
 
 
 def _read(name: str, value: Any) -> Any:

@@ -34,6 +34,7 @@ from gpmcflow.data.target import (
     unit_problems,
     weight_problems,
 )
+from gpmcflow.data.times import describe_until, ends_of, known_times, middle_of
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -57,7 +58,8 @@ def row_uses(
     if settings.incomplete == "drop":
         for name in used:
             use[columns[name].missing] = "incomplete"
-    stated = (*settings.coordinates[::-1], settings.weights, settings.unit)
+    beside = None if settings.until else settings.unit  # a gap there says that a time had not ended
+    stated = (*settings.coordinates[::-1], settings.weights, beside)
     for name in stated:  # a made-up place or effort misleads
         if name:
             use[columns[name].missing] = f"no {name}"
@@ -103,8 +105,9 @@ class Part(NamedTuple):
 
     `row` (case) are lines of the file; `X` (case, input); `y` as the model takes it (-1 and +1,
     counts, standardised numbers) and `outcome` in natural units (0 and 1, counts, numbers), None
-    for new rows; `unit` exposures, trials or events (1, 0), or None; `table` the cells as text, ids
-    first; `note` what is to be said of each row, "" if nothing.
+    for new rows; `unit` exposures, trials or events (1, 0, -1), or None; `table` the cells as text, ids
+    first; `note` what is to be said of each row, "" if nothing; `until` upper ends of times in natural
+    units, nan where there is none, or None.
     """
 
     row: np.ndarray
@@ -114,6 +117,7 @@ class Part(NamedTuple):
     unit: np.ndarray | None
     table: pd.DataFrame
     note: list[str]
+    until: np.ndarray | None = None
 
 
 class PreparedTable(NamedTuple):
@@ -163,6 +167,8 @@ def prepare_table(
         decimal=chosen.decimal,
         categorical=(*chosen.categorical, *chosen.groups),
     )
+    if chosen.until in table.columns:
+        columns[chosen.until] = describe_until(table, chosen.until, chosen)
     uses = column_uses(columns, chosen)
     used = [name for name, use in uses.items() if use == "input"]
     problems += [line for name in used for line in columns[name].problems]
@@ -177,7 +183,7 @@ def prepare_table(
         if by.kind in ("constant", "empty"):
             problems.append(f"{where}.test_by: column {by.name} has no groups; {by.contents}")
     if new_table is not None:
-        unit = chosen.exposure or chosen.trials or chosen.offset  # new rows have no event
+        unit = chosen.exposure or chosen.trials or chosen.offset  # new rows have no event or until
         needed = [*used, *([unit] if unit in columns else [])]
         problems += _lacking(new_table, needed)
     if chosen.target not in columns:
@@ -210,16 +216,22 @@ def prepare_table(
             np.repeat(places, weights.values[places].astype(np.int64))
             for places in (learning, held_out)
         )
-    units = None if unit is None else target.unit_values(unit)
+    units = until = None
+    if target.until:
+        _, units, until = known_times(columns[target.name], unit)
+    elif unit is not None:
+        units = target.unit_values(unit)
     _check_learning(table, target, outcome, learning, held_out, where)
     if target.kind == "survival" and not units[learning].any():
         raise InputErrors(
             [
                 f"{table.path.name}: none of the {len(learning)} rows to learn from has ended ({target.unit} "
-                f"{target.positive}); add rows, or change {where}.test_fraction, {where}.test_by or the seed"
+                f"{'is empty' if target.until else target.positive}); add rows, or change "
+                f"{where}.test_fraction, {where}.test_by or the seed"
             ]
         )
-    target = target.standardised_by(outcome[learning])
+    typical = middle_of(*ends_of(outcome, units, until)) if target.until else outcome
+    target = target.standardised_by(typical[learning])
     codes = tuple(
         code.knowing(names[code.column])
         if isinstance(code, GroupCode) and code.column in names
@@ -240,8 +252,10 @@ def prepare_table(
     _check_names(table, encoding)
     parts: list[Part | None] = []
     for places in (learning, held_out):
-        own = None if units is None else units[places]
-        part = _part(encoding, table.take(places), outcome[places], own) if len(places) else None
+        own, ends = (None if values is None else values[places] for values in (units, until))
+        part = None
+        if len(places):
+            part = _part(encoding, table.take(places), outcome[places], own, ends)
         encoding = encoding if part is None else encoding.beyond(part.X)
         parts.append(part)
     new = None if new_table is None else _new_part(encoding, new_table)
@@ -353,7 +367,11 @@ def _new_part(encoding: Encoding, table: CsvTable) -> Part:
 
 
 def _part(
-    encoding: Encoding, table: CsvTable, outcome: np.ndarray | None, unit: np.ndarray | None
+    encoding: Encoding,
+    table: CsvTable,
+    outcome: np.ndarray | None,
+    unit: np.ndarray | None,
+    until: np.ndarray | None = None,
 ) -> Part:
     X, notes = encoding.encode(table)
     target = encoding.target
@@ -361,7 +379,7 @@ def _part(
     shown += encoding.columns + ([target.unit] if unit is not None else [])
     cells = pd.DataFrame({name: table.columns[name] for name in shown}, dtype=object)
     y = None if outcome is None else target.model_values(outcome)
-    return Part(table.rows, X, y, outcome, unit, cells, notes)
+    return Part(table.rows, X, y, outcome, unit, cells, notes, until)
 
 
 def _check_learning(

@@ -22,6 +22,7 @@ from gpmcflow.data.grades import listed_grades
 from gpmcflow.data.large_models import MANY_ROWS, STRAIGHT, WIDTHS, LargeModels
 from gpmcflow.data.own_settings import TableSettings
 from gpmcflow.data.seasons import Season
+from gpmcflow.data.times import KNOWN, counts_of, ends_of, known_times
 
 if TYPE_CHECKING:
     from gpmcflow.data.suggestions import Suggestion
@@ -266,6 +267,17 @@ def _units(suggestion: Suggestion) -> list[str]:
     )
     if settings.unit is None:
         return weights
+    if target.until:
+        left, right = (suggestion.columns[name] for name in (target.name, settings.until))
+        time, event, until = known_times(left, right)
+        kept = np.isfinite(time)
+        known = counts_of(*ends_of(time[kept], event[kept], until[kept]))
+        found = ", ".join(f"{n} {KNOWN[how]}" for how, n in known.items() if n)
+        return [
+            f"  # no cell of {right.name} is below {left.name}: ends of times, of which {found}",
+            f"  until: {yaml_text(right.name)}   # if that is wrong, take it out and write another outcome",
+            *weights,
+        ]
     if target.kind == "survival":
         column = suggestion.columns[settings.event]
         ends = column.labels == target.positive

@@ -69,6 +69,7 @@ from gpmcflow.data.target import (
     offset_problems,
     weight_problems,
 )
+from gpmcflow.data.times import describe_until, find_interval
 from gpmcflow.errors import InputErrors
 from gpmcflow.storage.input_files import is_file, user_path
 
@@ -143,6 +144,7 @@ class Suggestion:
             by_use.setdefault(use, []).append(self._short(column, use))
         lines = [_wrapped("outcome", f"{self.target.name} ({self.outcome_counts})")]
         unit = "offset" if self.target.log_unit else self.target.own.unit or "exposure"
+        unit = "until" if self.target.until else unit
         labels = {
             "place": "place", "unit": unit, "weights": "weights", "numbers": "numbers",
             "categories": "categories", "dates": "dates", "groups": "groups", "dropped": "dropped",
@@ -179,6 +181,8 @@ class Suggestion:
             return f"{column.name} ({stated or why.get(column.kind, column.kind)})"
         if use == "unit" and self.target.kind == "survival":
             gaps = f"{self.target.positive} where the end was seen"
+            if self.target.until:
+                gaps = "the upper end, empty where it had not ended"
         words = [f"{len(column.levels)} levels"] if use == "categories" else []
         words += [_group_sizes(column)] if use == "groups" else []
         words += [gaps] if gaps else []
@@ -227,6 +231,11 @@ def suggest(
     )
     if problems := column_problems(settings, table.columns, "data"):
         raise InputErrors(problems)
+    ends = None if offset or positive is not None else find_interval(table, columns, settings)
+    if ends is not None:
+        target, until = ends
+        settings = replace(settings, target=target, until=until)
+        columns[until] = describe_until(table, until, settings)
     settings, reading, dropped = _roles(columns, settings)
     area = _areas(table, settings, area_map, neighbours)
     if area is not None:
@@ -261,7 +270,8 @@ def suggest(
         columns, explaining, settings, season,
         n_rows=len(table.rows), kind=coded.kind, areas=area and (area.column, area.graph),
     )  # fmt: skip
-    unit = coded.unit_values(columns[coded.unit]) if coded.unit else np.ones(len(outcome))
+    counted = coded.unit and coded.kind != "survival"
+    unit = coded.unit_values(columns[coded.unit]) if counted else np.ones(len(outcome))
     others = other_laws(coded.kind, outcome, unit)
     models |= dict.fromkeys(others, models[plain_model(models)])
     return Suggestion(
@@ -406,7 +416,7 @@ def _roles(
 ) -> tuple[TableSettings, Reading, dict[str, str]]:
     """Return the settings with what the columns mean, the kind of outcome, and why columns are dropped."""
     target = columns[settings.target]
-    stated = (target.name, settings.offset, settings.weights)
+    stated = (target.name, settings.until, settings.offset, settings.weights)
     others = {name: column for name, column in columns.items() if name not in stated}
     numbers = [
         column
@@ -419,14 +429,16 @@ def _roles(
     places = places or find_lone_place(target, others)
     numbers = [column for column in numbers if column.name not in places]
     positive = settings.positive
-    reading = read_outcome(target, others, trials=None)
+    reading = Reading("survival", "survival")
+    if not settings.until:
+        reading = read_outcome(target, others, trials=None)
     total = find_total(columns, target) if reading.model in ("real", "positive") else None
     if settings.offset or total:
         reading = Reading("counts", "counts")
     trials = exposure = None
     successes = reading.model != "binary" and may_be_successes(target)
     successes = successes or (reading.model == "real" and bool(totals_of_the_arm(target, numbers)))
-    tries = not settings.offset and (reading.kind == "counts" or successes)
+    tries = not (settings.offset or settings.until) and (reading.kind == "counts" or successes)
     if tries and positive is None and not target.problems:
         trials = find_trials(target, numbers)
         counted = reading.kind == "counts" and not trials
@@ -593,7 +605,7 @@ def _outcome_counts(column: Column, target: Target, outcome: np.ndarray) -> str:
         text = f"a count, {values.min():g} to {values.max():g}, mean {values.mean():.3g}"
         if target.kind == "binomial":
             text += f", out of {target.unit}"
-    n = column.n_missing
+    n = int(np.isnan(outcome).sum()) if target.until else column.n_missing
     return text + (f", {n} empty: these rows are not used" if n else "")
 
 

@@ -14,6 +14,7 @@ from gpmcflow.data.grades import grade_order, grades_above, grades_below, listed
 from gpmcflow.data.outcome_kinds import KINDS, YES_WORDS, OutcomeKind
 from gpmcflow.data.own_settings import TableSettings, text_of, unknown
 from gpmcflow.data.roles import MANY_CLASSES, are_percent, find_trials, is_counted
+from gpmcflow.data.times import known_times, not_a_time, until_problems
 
 # Words for an end that was seen.
 END_WORDS = {
@@ -33,8 +34,8 @@ class Target:
     their place 1, 2, .. in `levels`, and `positive` and `negative` are words for those from `split` on, and
     those below; so of "classes", whose `positive` is the one at `split`, which pictures are of; else y is
     (value - `shift`) / `scale`, without a shift where the scale is a geometric mean. `unit` names the
-    column of exposures, trials or events, with `log_unit` of logs of exposures; of times `positive` is the
-    value there where the end was seen.
+    column of exposures, trials or events, with `log_unit` of logs of exposures, with `until` of upper ends of
+    times; of times with events `positive` is the value there where the end was seen.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Target:
     negative: str | None = None
     unit: str | None = None
     log_unit: bool = False
+    until: bool = False
     shift: float = 0.0
     scale: float = 1.0
     levels: tuple[str, ...] = ()
@@ -104,7 +106,7 @@ def guess_kind(target: Column, settings: TableSettings) -> str:
         return "binomial"
     if settings.exposure or settings.offset:
         return "counts"
-    if settings.event:
+    if settings.event or settings.until:
         return "survival"
     if settings.levels:
         return "grades"
@@ -128,7 +130,11 @@ def code_target(
     column = columns[settings.target]
     kind, logs = guess_kind(column, settings), settings.unit == settings.offset
     target = Target(
-        column.name, kind, unit=settings.unit, log_unit=settings.unit is not None and logs
+        column.name,
+        kind,
+        unit=settings.unit,
+        log_unit=settings.unit is not None and logs,
+        until=settings.until is not None,
     )
     values = np.full(len(table.rows), np.nan)
     problems = _unit_of_wrong_kind(target.kind, settings, columns, where)
@@ -168,11 +174,15 @@ def code_target(
                 f"{where}.positive: found {settings.positive!r}, and the outcome is {target.kind}; "
                 "only a binary outcome has one; leave it out"
             )
-        if target.own.scaling == "geometric":
+        if target.until and (right := columns.get(settings.until)):
+            wrong = until_problems(table, column, right, where)
+            values = values if right.values is None else known_times(column, right)[0]
+            problems += wrong
+        elif target.own.scaling == "geometric":
             with np.errstate(invalid="ignore"):
                 bad = values <= 0
             if bad.any():
-                says = _not_positive if target.kind == "positive" else _no_time
+                says = _not_positive if target.kind == "positive" else not_a_time
                 problems.append(row_problem(table, column.name, bad, says))
         elif target.kind == "share":
             values = values / 100.0 if are_percent(column) else values
@@ -207,7 +217,7 @@ def unit_problems(
     nothing are not: see `idle_rows`.
     """
     if kind == "survival":
-        return []  # see `event_classes`
+        return []  # see `event_classes` and `until_problems`
     values = unit.values
     if values is None or unit.kind in ("empty", "date"):
         return [f"column {unit.name}: found {unit.contents}; {_unit_words(kind)} are needed"]
@@ -332,13 +342,6 @@ def _not_positive(cell: str) -> str:
     )
 
 
-def _no_time(cell: str) -> str:
-    return (
-        f'"{cell}" is not above 0, and a time has to be; correct the cell (half a day for an end on the '
-        "first day) or empty it"
-    )
-
-
 def _no_share(cell: str) -> str:
     return (
         f'"{cell}" is not above 0 and below 1 (or 100 %), and a share has to be; correct the cell, or write '
@@ -411,6 +414,11 @@ def _unit_of_wrong_kind(
         for own in KINDS.values()
         if own.unit and getattr(settings, own.unit) and own.name != kind
     ]
+    if settings.until and kind != "survival":
+        problems.append(
+            f"{where}.until: the outcome is {kind}, and only times to an end have an until; leave it out or "
+            "write outcome: survival"
+        )
     if settings.offset and kind != "counts":
         problems.append(
             f"{where}.offset: the outcome is {kind}, and only counts have an offset, the log of an exposure; "
@@ -421,10 +429,11 @@ def _unit_of_wrong_kind(
             f"{where}.levels: the outcome is {kind}, and only grades and classes have levels; leave them out "
             "or write outcome: grades"
         )
-    if kind == "survival" and not settings.event:
+    if kind == "survival" and not (settings.event or settings.until):
         problems.append(
             f"{where}.event: a survival outcome needs the column that says whether the end was seen; name "
-            "it, or if all ends were seen write outcome: positive"
+            "it, or that of the upper ends of intervals as until, or if all ends were seen write outcome: "
+            "positive"
         )
     if settings.event_value is not None and not settings.event:
         problems.append(

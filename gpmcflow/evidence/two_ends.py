@@ -220,7 +220,9 @@ def _require_same(tree: xr.DataTree, model: GPModel) -> None:
     constants = data_of(model)["constant_data"].drop_vars("X")
     stored = tree["constant_data"].to_dataset() if "constant_data" in tree.children else {}
     for name, values in constants.items():
-        if name in stored and not np.array_equal(stored[name].values, values.values):
+        if name in stored and not np.array_equal(
+            stored[name].values, values.values, equal_nan=True
+        ):
             raise InputError(f"{_WHERE}: they are of another {name}; draw from this model")
     for name, value in own.items():
         if name in settings.get("model", {}) and settings["model"][name] != value:

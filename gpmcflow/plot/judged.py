@@ -141,8 +141,9 @@ def survival_shares(judged: pd.DataFrame) -> list[QuantileShare]:
     was followed to are left out.
     """
     u = 1.0 - judged["survival"].to_numpy(float)
-    order = np.lexsort((-judged["event"].to_numpy(float), u))
-    u, event = u[order], judged["event"].to_numpy(float)[order]
+    event = (judged["event"] != 0).to_numpy(float)
+    order = np.lexsort((-event, u))
+    u, event = u[order], event[order]
     at_risk = np.arange(len(u), 0, -1)
     longer = np.cumprod(1.0 - event / at_risk)
     terms = np.divide(event, at_risk * (at_risk - event), out=np.zeros(len(u)), where=at_risk > 1)
@@ -163,7 +164,7 @@ def times_fit(judged: pd.DataFrame) -> tuple[bool, float]:
     The sum of the cumulative hazards -log S has the variance of the number of ends.
     """
     expected = float(-np.log(judged["survival"].clip(lower=1e-300)).sum())
-    seen = float(judged["event"].sum())
+    seen = float((judged["event"] != 0).sum())
     chance = 2.0 * min(
         scipy.stats.poisson.cdf(seen, expected), scipy.stats.poisson.sf(seen - 1, expected)
     )

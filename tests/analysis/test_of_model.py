@@ -11,6 +11,7 @@ import pytest
 import gpmcflow as gp
 from gpmcflow.analysis.of_model import data_of_model
 from gpmcflow.errors import InputError
+from gpmcflow.numerics.product_limit import turnbull
 
 from .reading import section_of, text_of
 
@@ -124,11 +125,6 @@ def test_what_has_no_report_is_refused(ward, tmp_path):
         InputError, match="report: the likelihood is censored_gaussian; allowed: probit"
     ):
         data_of_model(capped)
-    between = gp.Survival("weibull", until=line + 3.0)
-    with pytest.raises(
-        InputError, match="report: times are known to an interval, until= of Survival"
-    ):
-        data_of_model(gp.GPModel(line, line + 1.0, gp.Matern32(1.0), between))
     both = gp.GPModel(line, line, gp.Matern32(1.0), gp.HeteroscedasticGaussian())
     with pytest.raises(InputError, match="heteroscedastic_gaussian likelihood has several latent"):
         data_of_model(both)
@@ -216,6 +212,35 @@ def test_times_are_medians_and_the_share_that_lasts_longer(trial, tmp_path):
     assert f"{int(trial['ended'].sum())} rows, of 56, whose end was seen" in text
     with_all = gp.GPModel.from_frame(trial, "weeks", "linear(dose)", gp.Survival("lognormal"))
     np.testing.assert_array_equal(data_of_model(with_all).learning.unit, 1.0)
+
+
+def test_times_known_to_an_interval_are_those_of_the_likelihood(trial, tmp_path):
+    """Looked at every 8 weeks: three in four ends lie in an interval, some before the first look."""
+    seen, looks = np.arange(len(trial)) % 4 == 0, 8.0 * np.floor(trial["weeks"] / 8.0)
+    ended, first = (trial["ended"] == 1).to_numpy(), (looks == 0).to_numpy()
+    event = np.select([~ended, ended & ~seen & first], [0.0, -1.0], 1.0)
+    until = np.where(ended & ~seen & ~first, looks + 8.0, np.nan)
+    time = np.select([event == 0.0, event == -1.0, ~np.isnan(until)], [trial["weeks"], 8.0, looks],
+                     trial["weeks"])  # fmt: skip
+    inputs = trial[["dose"]] / 5.0
+    likelihood = gp.Survival("lognormal", event=event, until=until)
+    draws = gp.sample(gp.GPModel(inputs, time, gp.Linear(), likelihood), n_draws=60, seed=1)
+    gp.report(draws, tmp_path)
+    text = text_of((tmp_path / "report.html").read_text()).replace("\u00a0", " ")
+    exact, within = int((ended & seen).sum()), int(np.isfinite(until).sum())
+    assert (
+        f"Of 56 times {exact} were seen exactly, {within} lie in an interval, {int((event < 0).sum())} ended "
+        f"before they were first looked at and {int((~ended).sum())} had not ended." in text
+    )
+    assert "a time between y and until" in text
+    assert "by Turnbull's method" in text
+    of_rows = pd.read_csv(tmp_path / "survival.csv", dtype={"of": str}).query("of == 'all rows'")
+    high = np.select([event == 0.0, np.isfinite(until)], [np.inf, until], time)
+    ends, share = turnbull(np.where(event < 0.0, 0.0, time), high)
+    np.testing.assert_allclose(of_rows["time"][1:-1], ends)
+    np.testing.assert_allclose(of_rows["longer"][1:-1], share)
+    for nothing in ("None", "nan"):
+        assert nothing not in text
 
 
 def test_times_of_which_no_end_was_seen_all_last(trial, tmp_path):

@@ -17,6 +17,7 @@ from gpmcflow.evidence import joint_tempering as joint_path
 from gpmcflow.evidence import model_evidence
 from gpmcflow.evidence.joint_tempering import JointPath
 from gpmcflow.evidence.model_evidence_group import Ends
+from gpmcflow.evidence.two_ends import _require_same
 from gpmcflow.execution import Execution
 from gpmcflow.models.dense_structure import DenseStructure
 from gpmcflow.samplers.joint.problem import JointProblem
@@ -512,3 +513,16 @@ def test_given_draws_that_are_too_few_are_followed_by_new_chains(caplog):
     assert sizes[1] > 2.0 * sizes[0]
     assert abs(a - b) < 4.0 * np.hypot(ea, eb)
     assert abs(b - c) < 4.0 * np.hypot(eb, ec)
+
+
+def test_draws_of_times_known_to_an_interval_are_of_their_model():
+    """Upper ends are nan where there is none, and nan is no other end than nan."""
+    x, until = np.linspace(0.0, 1.0, 6), np.array([np.nan, 3.0, 4.0, np.nan, 5.0, 3.0])
+
+    def model(until):
+        return gp.GPModel(x, 1.0 + x, gp.SquaredExponential(), gp.Survival(until=until))
+
+    draws = gp.sample(model(until), n_chains=1, n_draws=5, seed=1, execution=QUIET)
+    _require_same(draws, model(until))
+    with pytest.raises(InputError, match="they are of another until"):
+        _require_same(draws, model(until + 1.0))

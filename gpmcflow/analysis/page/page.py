@@ -122,6 +122,8 @@ def _file_line(analysis: Analysis) -> str:
         "survival": f"{name}, ended where {target['unit']} is {target['positive']}",
         "real": name,
     }.get(analysis.kind, analysis.target)
+    if analysis.by_interval:
+        outcome = f"a time between {name} and {label(target['unit'])}"
     if target.get("unit") and analysis.kind != "survival":
         unit = label(target["unit"])
         role = "offset" if target.get("log_unit") else "exposure"

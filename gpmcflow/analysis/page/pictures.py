@@ -85,7 +85,7 @@ def _curve(analysis: Analysis) -> Markup:
     else:
         parts.append("Outer band: 95 % interval of one new row.")
         if len(rug):
-            parts.append(_ends(rug) or f"Dots: {_some(analysis, len(rug))}.")
+            parts.append(_ends(analysis, rug) or f"Dots: {_some(analysis, len(rug))}.")
     caption = " ".join(parts)
     return one_panel(
         *(analysis, "curve", caption, curves.CURVE, curves.curve, curve, rug),
@@ -116,10 +116,14 @@ def _survival(analysis: Analysis) -> Markup:
     strongest = analysis["relevance"].query("kind != 'place'").iloc[0]
     name = label(strongest["column"])
     low, high = words.ends(str(strongest["low"]), str(strongest["high"]))
+    by = "by Kaplan-Meier, which allows for those not seen to end"
+    if analysis.by_interval:
+        by = (
+            "by Turnbull's method, which allows for intervals; each step is at the upper end of one"
+        )
     caption = (
         f"Share that lasts longer than a time, as predicted on average with {name} at {high} (solid) and at "
-        f"{low} (dashed), other things equal. Grey steps: all rows by Kaplan-Meier, which allows for those "
-        "not seen to end."
+        f"{low} (dashed), other things equal. Grey steps: all rows {by}."
     )
     ends, time = (strongest["high"], strongest["low"]), analysis.info["target"]["name"]
     return one_panel(
@@ -172,7 +176,7 @@ def _effects(analysis: Analysis) -> Markup:
         if analysis.kind == "binary":
             parts.append(f"{_ticks(analysis)} ({some}).")
         elif analysis.kind == "survival":
-            parts.append(_ends(first))
+            parts.append(_ends(analysis, first))
         elif analysis.own.measured:
             parts.append(f"Grey dots: measured rows ({some}).")
         else:
@@ -199,14 +203,16 @@ def _effects(analysis: Analysis) -> Markup:
     return html.figure(panels, caption)
 
 
-def _ends(rug: pd.DataFrame) -> str:
-    """What the dots of times are: those whose end was seen; nothing where every row is drawn."""
+def _ends(analysis: Analysis, rug: pd.DataFrame) -> str:
+    """What the dots of times are: those that had ended; nothing where each row is drawn at its time."""
     n = int(rug["outcome"].notna().sum())
+    middle = " An interval is drawn at its middle." * analysis.by_interval
     if n == len(rug):
-        return ""
+        return f"Dots: {_some(analysis, n)}.{middle}" if middle else ""
+    which = "that had ended" if middle else "whose end was seen"
     return (
-        f"Dots: the {words.rows(n)}, of {len(rug)}, whose end was seen; the others lasted longer than they "
-        "were followed, and are not drawn."
+        f"Dots: the {words.rows(n)}, of {len(rug)}, {which}; the others lasted longer than they were "
+        f"followed, and are not drawn.{middle}"
     )
 
 

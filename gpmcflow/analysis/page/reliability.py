@@ -144,7 +144,7 @@ def _intervals(analysis: Analysis, rows) -> Markup:
 
 
 def _times(analysis: Analysis, rows) -> Markup:
-    n, ended = len(rows), int(rows["event"].sum())
+    n, ended = len(rows), int((rows["event"] != 0).sum())
     shares, (as_many, expected) = judged.survival_shares(rows), judged.times_fit(rows)
     apart = [s for s in shares if not s.low <= s.level <= s.high and s.high > s.low]
     good = as_many and len(apart) <= 1
@@ -164,6 +164,10 @@ def _times(analysis: Analysis, rows) -> Markup:
         f"({words.series([f'{100 * s.level:g}' for s in shares])} %), by Kaplan-Meier, which allows for rows "
         "not seen to end; dashes: as it should be; bars: two standard errors."
     )
+    if analysis.by_interval:
+        caption += (
+            " A time known to an interval is drawn at random there, as the model predicts it."
+        )
     return html.join(text, one_panel(analysis, "quantiles", caption, *_QUANTILES, shares))
 
 

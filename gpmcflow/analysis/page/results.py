@@ -104,6 +104,11 @@ class Analysis:
         return f"per unit of {label(column)}"
 
     @property
+    def by_interval(self) -> bool:
+        """Whether times are known to an interval."""
+        return bool(self.info["target"].get("until"))
+
+    @property
     def response(self) -> str:
         """What is predicted on average: "probability that readmitted is yes"."""
         target = self.info["target"]

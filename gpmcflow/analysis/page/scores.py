@@ -84,9 +84,10 @@ def _introduction(analysis: Analysis) -> list[Markup | str]:
 def _meaning(analysis: Analysis) -> Markup | str:
     """What the typical probability is, or the typical error."""
     if analysis.kind == "survival":
+        others = "of its interval, or " * analysis.by_interval
         return (
-            "A row counts by the density of its time if its end was seen, else by the probability of lasting "
-            "longer than it was followed."
+            "A row counts by the density of its time if its end was seen, else by the probability "
+            f"{others}of lasting longer than it was followed."
         )
     if analysis.own.measured:
         root = "the root of the mean squared difference between prediction and outcome"

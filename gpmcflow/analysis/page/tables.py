@@ -12,6 +12,7 @@ from markupsafe import Markup
 from gpmcflow.analysis.grades import PREFIX
 from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label
+from gpmcflow.data.times import KNOWN
 
 _FIRST = 5  # rows of predictions on the page
 
@@ -129,8 +130,10 @@ def _outcome(analysis: Analysis, row: pd.Series) -> str:
     if analysis.kind == "binary":
         target = analysis.info["target"]
         return str(target["positive"] if row["outcome"] > 0.5 else target["negative"])
-    if analysis.kind == "survival" and not row["event"]:
-        return f"over {words.number(row['outcome'])}"
+    if analysis.kind == "survival" and row["event"] < 1:
+        return f"{'under' if row['event'] else 'over'} {words.number(row['outcome'])}"
+    if pd.notna(row.get("until")):
+        return f"{words.number(row['outcome'])} to {words.number(row['until'])}"
     if analysis.own.leveled:
         return str(row["outcome"])
     if analysis.kind == "share":
@@ -146,7 +149,8 @@ def _meaning(analysis: Analysis, is_new: bool) -> str:
     each = "Each interval is for one new row, {} included."
     median = "Each prediction is the median: the {} is as likely to {}. "
     if analysis.kind == "survival":
-        over = "" if is_new else " “Over”: the end was not seen."
+        over = " “Over”: the end was not seen." * (not is_new)
+        over += " “Under”: it was before that time." * (over != "" and analysis.by_interval)
         return median.format("end", "come after it as before") + each.format("chance") + over
     if level := analysis.own.level:
         upper = analysis.info["target"]["positive"]
@@ -236,7 +240,10 @@ def _balance(analysis: Analysis) -> str:
             f"“{target['positive']}” and {words.fixed(used - positive, 0)} have “{target['negative']}”."
         )
     if analysis.kind == "survival":
-        used, seen = info["n_used"], info["n_ended"]
+        used, seen = info["n_used"], info["n_used"] - info["times"]["later"]
+        if analysis.by_interval:
+            parts = [f"{words.fixed(n, 0)} {KNOWN[how]}" for how, n in info["times"].items() if n]
+            return f"Of {words.fixed(used, 0)} times {words.series(parts)}."
         return (
             f"Of the {words.rows(used)} with a time, {words.fixed(seen, 0)} had ended ({target['unit']} "
             f"{target['positive']}) and {words.fixed(used - seen, 0)} had not."

@@ -8,8 +8,10 @@ import pytest
 from scipy.special import expit, ndtr
 
 import gpmcflow as gp
+from gpmcflow.analysis.costs import _timed
 from gpmcflow.analysis.data import Rows
 from gpmcflow.analysis.models import overall_level
+from gpmcflow.analysis.summaries import Places
 from gpmcflow.errors import InputError, InputErrors
 from gpmcflow.models.latent_prior import CovarianceAt
 
@@ -298,3 +300,12 @@ def test_auto_takes_basis_functions_for_straight_lines_and_their_products_alone(
     assert (
         model(own._replace(learning=few), "linear()").basis is None
     )  # slopes are half of the rows
+
+
+def test_the_forecast_counts_a_latent_for_each_cell_of_a_grid(data, model, quick_measurements):
+    """A number and two levels are a grid whose empty cells are latents, too: more than rows."""
+    own = data("survival")
+    made = model(own, "squared_exponential(ard=True)")
+    assert made.n_latents > made.n_cases
+    unit = _timed(Places.of(own, np.random.default_rng(0)), made)
+    assert (unit.n, unit.held) == (made.n_cases, made.numbers_held)

@@ -16,7 +16,6 @@ from gpmcflow.analysis.baselines import baselines
 from gpmcflow.analysis.fitting import fit, summarise
 from gpmcflow.analysis.scores import _constant, _cross_validated, _error
 from gpmcflow.analysis.summaries import Places
-from gpmcflow.analysis.survival_curves import kaplan_meier
 from gpmcflow.analysis.tables import grid
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.data.suggestions import suggest
@@ -186,12 +185,6 @@ def test_curves_of_the_strongest_column_beside_all_rows(done):
     }
     assert at_half[high] / at_half[low] == pytest.approx(middle, rel=0.25)
     assert at_half[low] < at_half["all rows"] < at_half[high]
-
-
-def test_kaplan_meier_by_hand():
-    ends, share = kaplan_meier(np.array([1.0, 2.0, 2.0, 3.0, 5.0]), np.array([1, 1, 0, 0, 1.0]))
-    np.testing.assert_array_equal(ends, [1.0, 2.0, 5.0])
-    np.testing.assert_allclose(share, [4 / 5, 3 / 5, 0.0])
 
 
 def test_sentences_of_the_report(done):
