@@ -6,9 +6,10 @@
 
 `models` certifies the default sampler, 2 chains of 300 draws, on models of labels, counts and positive
 numbers, one of basis functions, one on a grid and one with free noise; and 2 chains of 200 draws on 20 rows
-of each other family of responses, and on 18 rows of three classes and of noise that varies, which have two
-latent functions a case. Rows of models that are there are not made again. Times are censored at 2,
-as `Survival` takes them with `event`; of grouped values the whole number below is known.
+of each other family of responses, on 24 rows of each effect of groups, areas and times, and on 18 rows of
+three classes and of noise that varies, which have two latent functions a case. Rows of models that are there
+are not made again. Times are censored at 2, as `Survival` takes them with `event`; of grouped values the
+whole number below is known.
 `mutants` certifies the wrong samplers of `tests/certificate/models.py`, and the right one.
 `cost` is the CPU time of `gpmcflow run --quick` and `certify --quick` on the four models that `gpmcflow new`
 writes for 600 labels and three columns, less that of their imports, in turns: medians of n
@@ -37,6 +38,7 @@ MUTANT_ROWS = Path(__file__).with_name("certificates_mutants.csv")
 COST_ROWS = Path(__file__).with_name("certificates_cost.csv")
 LENGTH = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
 SIGNAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
+MEAN = gp.Hyperprior("norm", {"loc": 0.0, "scale": 1.0})
 LIMIT = 2.0  # of times
 SEVERAL = ("three classes", "noise that varies")  # models of several latent functions
 NOISE = gp.Hyperprior("norm", {"loc": -1.0, "scale": 0.4})
@@ -89,6 +91,37 @@ def families() -> dict[str, gp.Likelihood]:
     }
 
 
+def effects() -> dict[str, gp.GPModel]:
+    """Models of groups, areas with neighbours and walks, 24 rows each, by name."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({
+        "x": rng.uniform(-1.0, 1.0, 24), "group": np.tile(list("abcd"), 6),
+        "area": np.tile([f"a{k}" for k in range(8)], 3), "year": np.arange(24.0),
+    })  # fmt: skip
+    ring = [(f"a{k}", f"a{(k + 1) % 6}") for k in range(6)] + [("a6", "a7")]
+    related = np.array(
+        [[1.0, 0.5, 0.25, 0.0], [0.5, 1.0, 0.25, 0.0], [0.25, 0.25, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    )
+    kinship = pd.DataFrame(related, list("abcd"), list("abcd"))
+    line, group = gp.Linear(SIGNAL, columns="x"), gp.Group(SIGNAL, columns="group")
+    curve = gp.Matern52(LENGTH, SIGNAL, columns="x")
+    counts, noise, y = gp.Poisson(), gp.Gaussian(NOISE), np.ones(24)
+    of = {
+        "areas with neighbours": (gp.Areal(ring, signal_sd=SIGNAL, columns="area"), counts),
+        "known correlation": (gp.Group(SIGNAL, kinship, columns="group"), counts),
+        "slopes by group": (group + line * gp.Group(1.0, columns="group"), counts),
+        "curves by group": (curve * gp.Group(1.0, columns="group"), counts),
+        "random walk": (gp.Wiener(SIGNAL, start=-1.0, columns="year"), noise),
+        "smoothing spline": (gp.IntegratedWiener(SIGNAL, start=-1.0, columns="year"), noise),
+        "AR(1)": (gp.AR1(signal_sd=SIGNAL, columns="year"), noise),
+    }
+    basis = {"curves by group": gp.BasisFunctions()}
+    return {
+        name: gp.GPModel(frame, y, covariance, likelihood, MEAN, structure=basis.get(name, "auto"))
+        for name, (covariance, likelihood) in of.items()
+    }
+
+
 def models() -> dict[str, gp.GPModel]:
     """Models by name; their outcomes do not count."""
     rng = np.random.default_rng(0)
@@ -116,6 +149,7 @@ def models() -> dict[str, gp.GPModel]:
             few[:18], few[:18], {"mean": se, "log_sd": se}, gp.HeteroscedasticGaussian()
         ),
         **of_families,
+        **effects(),
     }
 
 
@@ -127,7 +161,7 @@ def certify_models(n: int, state: str | None, names: list[str] | None) -> None:
             continue
         folder = None if state is None else Path(state, name.replace(" ", "_"))
         how = gp.Execution(state_dir=folder)
-        n_draws = 200 if name in (*families(), *SEVERAL) else 300
+        n_draws = 200 if name in (*families(), *effects(), *SEVERAL) else 300
         certificate = gp.certify(model, n, n_chains=2, n_draws=n_draws, execution=how)
         print(f"{name}:\n{certificate}", flush=True)
         results, table = certificate.results, certificate.table()
