@@ -304,9 +304,8 @@ def predictions_of(eta: Conditional, rows: Rows | None, data: Data) -> xr.Datase
     if rows is not None and rows.y is not None:
         density = _log_density(eta, rows.constants(target), rows.y)
         table["log_density"] = ("new_case", density - rows.log_units(target))
-        if (
-            kind == "survival"
-        ):  # how likely it was to last longer; in an interval than a time drawn there
+        if kind == "survival":
+            # how likely it was to last longer; of an interval, longer than a time drawn within it
             low, high = rows.ends
             last = last_of(low, high)
             longer = _log_density(eta, {"event": np.zeros(len(last))}, last / target.scale)
