@@ -140,10 +140,8 @@ class WeightPosterior:
         G, s = self.G, self.s
         tips, rest, n = G.tips, G.rest, len(G.tips)
         T = lapack.dtrtri(self._R, lower=1, overwrite_c=1)[0] if len(rest) else self._R
-        above, rows = (
-            self._inverse,
-            np.empty((len(rest), len(s))),
-        )  # of T: of tips, and of the others
+        above, levels = self._inverse, self._inverse.shape[:2]
+        rows = np.empty((len(rest), len(s)))  # those of T below the blocks of tips
         rows[:, n:] = T
         if n and len(rest):
             product = by_level(above, self._B, transposed=True)
@@ -151,18 +149,11 @@ class WeightPosterior:
         H_above, H_rows, tilted = above, rows, 0.5 * self.mean
         of_tips = np.zeros(n)
         if z is not None:
-            of_level = (*above.shape[:2],)
             of_tips = by_level(above, slope_z[tips], transposed=True)
-            before = np.append(of_tips, np.zeros(len(rest)))
-            H_rows = _symmetric_sums(rows[None], z[None, rest], slope_z[None, rest], before[None])[
-                0
-            ]
-            H_above = _symmetric_sums(
-                above,
-                z[tips].reshape(of_level),
-                slope_z[tips].reshape(of_level),
-                np.zeros(above.shape[::2]),
-            )
+            before = np.append(of_tips, np.zeros(len(rest)))[None]
+            (H_rows,) = _symmetric_sums(rows[None], z[None, rest], slope_z[None, rest], before)
+            own, own_slopes = z[tips].reshape(levels), slope_z[tips].reshape(levels)
+            H_above = _symmetric_sums(above, own, own_slopes, np.zeros(above.shape[::2]))
             tilted += solved
         inner = np.empty(len(s))
         if len(rest):
