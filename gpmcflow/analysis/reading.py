@@ -21,14 +21,8 @@ from gpmcflow.storage import standard_attributes, with_attributes, write_csv
 from gpmcflow.storage.input_files import user_path
 
 PATHS = ("csv", "new", "map", "graphs", "correlations")  # of the settings of data
-OF_OUTCOME = (
-    "exposure",
-    "trials",
-    "offset",
-    "weights",
-    "event",
-    "until",
-)  # columns that are no inputs
+# columns that belong to the outcome, and are no inputs
+OF_OUTCOME = ("exposure", "trials", "offset", "weights", "event", "until")
 
 
 def read(job: Job) -> xr.DataTree:

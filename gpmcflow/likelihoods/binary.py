@@ -71,7 +71,7 @@ class BinaryLikelihood(Likelihood):
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Probability of +1: the normaliser of the tilted distribution, F(mean) where nothing is open."""
         mean, variance = np.broadcast_arrays(mean, variance)
-        response = self.conditional_mean(mean)
+        response = np.array(self.conditional_mean(mean))
         open_ = variance > 0.0
         if open_.any():
             m, v = mean[open_], np.maximum(variance[open_], 1e-12)
