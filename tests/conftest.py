@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import dataclass
 from math import asin, comb, log, pi
 
@@ -59,6 +60,14 @@ def pytest_collection_modifyitems(items):
 def no_word_while_waiting(monkeypatch):
     """A command that a busy machine makes slow says nothing of it."""
     monkeypatch.setattr("gpmcflow.cli.streams.FIRST_LINE", 1e6)
+
+
+@pytest.fixture(autouse=True)
+def no_figure_left_open():
+    """No test meets the figures that another one, or an example, left to pyplot."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture

@@ -22,10 +22,8 @@ from tests.analysis.made_up import MADE
 
 
 @pytest.fixture(autouse=True)
-def _closed():
+def _without_a_screen():
     mpl.use("agg")
-    yield
-    plt.close("all")
 
 
 def _averages(dims, coords, **attributes):
