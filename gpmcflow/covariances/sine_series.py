@@ -88,7 +88,8 @@ def _functions(C, S, sizes, base, Q):
     A recurrence is linear: that of a column starts from each product of those before it.
     """
     size, count = np.uint64(TILE), 1
-    Q[0] = base
+    for i in range(size):
+        Q[0, i] = base[i]
     for d in range(len(sizes)):
         c, s, m = C[d], S[d], sizes[d]
         for k in range(
@@ -121,8 +122,8 @@ def _add_all(C, S, sizes, b, out):
         total[:] = 0.0
         for j in range(_functions(C[k], S[k], sizes[:last], one, Q)):
             _add(C[k, last], S[k, last], b[j * m : (j + 1) * m], work, Q[j], total)
-        tile = out[k * TILE : (k + 1) * TILE]
-        tile += total[: tile.size]
+        for i in range(min(TILE, out.size - k * TILE)):
+            out[k * TILE + i] += total[i]
 
 
 @compiled
@@ -131,8 +132,8 @@ def _sum_all(C, S, sizes, g, out):
     work, Q, padded = np.empty((2, TILE)), np.empty((out.size // sizes[last], TILE)), np.zeros(TILE)
     one, m = np.ones(TILE), sizes[last]
     for k in range(C.shape[0]):
-        tile = g[k * TILE : (k + 1) * TILE]
-        padded[: tile.size] = tile  # behind the last case S is 0
+        for i in range(min(TILE, g.size - k * TILE)):  # behind the last case S is 0
+            padded[i] = g[k * TILE + i]
         for j in range(_functions(C[k], S[k], sizes[:last], one, Q)):
             _sum(C[k, last], S[k, last], padded, work, Q[j], out[j * m : (j + 1) * m])
 

@@ -151,7 +151,8 @@ def _distances(table, params, k, Zr, Zc, top, m, j, w, source, change, old, slot
                 for i in range(m):
                     column[i] = rate * before[i]
             else:
-                column[:] = before
+                for i in range(m):
+                    column[i] = before[i]
         elif products:
             _products(Zr, Zc, row, p, top, m, j + c, out, c * m)
         else:
@@ -213,11 +214,11 @@ def leaf_values(
                 v[c * m + c] /= 1.0 + jitter
             return
     elif kind == ONE:
-        v[:] = 1.0
+        for i in range(size):
+            v[i] = 1.0
     elif kind == GIVEN:
         for c in range(w):
-            at = 0 if mode == DIAGONAL else j + c
-            v[c * m : c * m + m] = given[table[k, SLOT], at, top : top + m]
+            get(given[table[k, SLOT]], 0 if mode == DIAGONAL else j + c, top, m, v, c * m)
     else:
         for c in range(w):
             for i in range(m):
@@ -410,9 +411,11 @@ def sweep(
     second = np.empty((n_nodes, capacity))
     n_slots = old.shape[0] if mode == ADJOINT else 0
     sums, crossed = np.zeros((n_slots, n)), np.zeros((n_slots, Zr.shape[0]))
-    root, trace, j = n_nodes - 1, 0.0, 0
+    # A plain 0 is a type of its own to Numba, which would compile the loops below for it, too.
+    root, trace, zero = n_nodes - 1, 0.0, np.int64(0)
+    j = zero
     while j < n_columns:
-        top = 0 if mode == CROSS else j
+        top = zero if mode == CROSS else j
         m = 1 if mode == DIAGONAL else n - top
         w = 1 if mode == DIAGONAL else min(max(1, PANEL // m), n_columns - j)
         size = w * m
@@ -442,7 +445,8 @@ def sweep(
                     # one child may use its buffer up, so the other has its own
                     left, right = table[k, LEFT], table[k, RIGHT]
                     owner[left], owner[right] = owner[k], right
-                    bars[right, :size] = bar
+                    for i in range(size):
+                        bars[right, i] = bar[i]
                 elif table[k, KIND] == PRODUCT:
                     left, right = table[k, LEFT], table[k, RIGHT]
                     owner[left], owner[right] = owner[k], right
@@ -454,7 +458,8 @@ def sweep(
                         variance = np.exp(2.0 * params[amplitude])
                         slopes[amplitude] += 2.0 * _dot(bar, value[k, :size])
                     for c in range(w):
-                        twins[table[k, SLOT], j + c, j : j + m] = variance * bar[c * m : c * m + m]
+                        for i in range(m):
+                            twins[table[k, SLOT], j + c, j + i] = variance * bar[c * m + i]
                 else:
                     pull_leaf(
                         table, loops, params, wanted, k, Zr, j, m, w, bar, value[k, :size],

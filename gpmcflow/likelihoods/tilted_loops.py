@@ -189,7 +189,12 @@ def _panel_edges(mean, mode, sd, centres, widths, i, edges):
         for k in range(-PANELS, PANELS + 1):
             edges[count] = centres[place, i] + width * np.sinh(k * growth)
             count += 1
-    edges[:count] = np.sort(edges[:count])
+    for k in range(1, count):  # a few sorted runs, sorted by insertion
+        edge, j = edges[k], k
+        while j > 0 and edges[j - 1] > edge:
+            edges[j] = edges[j - 1]
+            j -= 1
+        edges[j] = edge
     return count
 
 

@@ -31,7 +31,11 @@ def site_factor(routines, R, V, omega, B):
         for i in range(j, n):
             B[j, i] = scale * omega[i] * R[j, i]
         B[j, j] += 1.0
-    return lapack.add_functions(B, lapack.factorise_lower(routines, B), V * omega)
+    scaled = np.empty(V.shape)
+    for k in range(V.shape[0]):
+        for i in range(n):
+            scaled[k, i] = V[k, i] * omega[i]
+    return lapack.add_functions(B, lapack.factorise_lower(routines, B), scaled)
 
 
 @compiled

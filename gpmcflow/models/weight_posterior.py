@@ -230,7 +230,8 @@ def _symmetric_sums(rows, z, slopes, first):
     n_levels, r, c = rows.shape
     out, sums = np.empty(rows.shape), np.empty(c)
     for level in range(n_levels):
-        sums[:] = first[level]
+        for j in range(c):
+            sums[j] = first[level, j]
         for i in range(r):
             row, own, of_z, slope = rows[level, i], out[level, i], z[level, i], slopes[level, i]
             at = 1.0 + of_z * slope
