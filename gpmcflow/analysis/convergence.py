@@ -8,6 +8,7 @@ import xarray as xr
 from gpmcflow.diagnostics.convergence import rhat_limit
 from gpmcflow.samplers.variables import LATENT_NAMES
 
+GROUP = "convergence"  # of draws that are stored: what is read there need not be computed again
 NOT_ANNEALED = "not annealed"  # begins the alarm of an evidence that is EP's own
 FEWEST_EFFECTIVE = 400.0  # of the worst parameter: 100 for each of four chains
 
@@ -23,7 +24,9 @@ def convergence(draws: xr.DataTree) -> dict[str, float]:
 
     R-hat is that of the parameter which is farthest above its limit, or nearest below: `rhat_limit`.
     """
-    import arviz_stats
+    if GROUP in draws.children:
+        return {name: float(value) for name, value in draws[GROUP].data_vars.items()}
+    import arviz_stats  # here: it takes long to load
 
     own = parameters(draws).load()
 

@@ -307,7 +307,7 @@ def _of_chains(
     chains = context.config["analyses"][job.problem]["sampling"]["chains"] if shared else 1
     cores = 1 if context.execution["scheduler"] else min(chains, context.cores)
     worker = context.single(0.0, 0)
-    start, processes = (worker.seconds, cores) if cores > 1 else (0.0, 0)
+    start, processes = (context.start_of_workers, cores) if cores > 1 else (0.0, 0)
     held = unit.held if model.basis else unit.fitted
     cost = _job(context, held, alone + start + work / cores, cores, disk)
     return cost._replace(memory=cost.memory + processes * worker.memory)

@@ -12,6 +12,7 @@ import xarray as xr
 from gpmcflow.analysis.coefficients import with_coefficients
 from gpmcflow.analysis.convergence import (
     FEWEST_EFFECTIVE,
+    GROUP,
     NOT_ANNEALED,
     converged,
     convergence,
@@ -258,6 +259,8 @@ def draw(
             draws = sample(model, sampler, execution=inside(stage), **run | {"n_draws": n_draws})
         if stage == "joint" or converged(draws):
             break
+    if model.dim:  # for the jobs that follow
+        draws[GROUP] = xr.DataTree(xr.Dataset(convergence(draws)))
     return draws
 
 

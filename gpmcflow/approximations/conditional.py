@@ -381,7 +381,7 @@ def root_of(covariance: np.ndarray) -> np.ndarray:
     least = LEAST_VARIANCE * max(float(np.diag(covariance).max()), 0.0)
     factor, order, rank, _ = lapack.dpstrf(covariance, tol=least, lower=1)
     root = np.empty((len(covariance), rank))
-    root[order - 1] = np.tril(factor)[:, :rank]
+    root[order - 1] = np.tril(factor[:, :rank])
     return root
 
 

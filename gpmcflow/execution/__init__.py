@@ -18,6 +18,7 @@ _HOME = {
     "code_digest": "code",
     "default_memory_limit": "memory",
     "finish_first": "signals",
+    "forked_workers": "pools",
     "graceful_stop": "signals",
     "lock_owner": "lock",
     "patience": "waiting",

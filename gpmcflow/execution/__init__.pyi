@@ -7,6 +7,7 @@ from gpmcflow.execution.lock import lock_owner as lock_owner
 from gpmcflow.execution.memory import default_memory_limit as default_memory_limit
 from gpmcflow.execution.memory import require_memory as require_memory
 from gpmcflow.execution.pools import Workers as Workers
+from gpmcflow.execution.pools import forked_workers as forked_workers
 from gpmcflow.execution.pools import workers as workers
 from gpmcflow.execution.progress import Progress as Progress
 from gpmcflow.execution.randomness import ChainGenerators as ChainGenerators

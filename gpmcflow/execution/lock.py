@@ -49,6 +49,8 @@ def state_lock(folder: Path) -> Iterator[int]:
         yield descriptor
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, 0)
+            # closing alone leaves it to processes that were forked meanwhile
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         if descriptor is not None:
             os.close(descriptor)

@@ -6,13 +6,15 @@ import contextlib
 import logging
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextvars import ContextVar
 from dataclasses import dataclass
 from multiprocessing import connection, resource_tracker
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing.context import ForkContext, ForkProcess, SpawnContext, SpawnProcess
 from typing import Any
 
 from gpmcflow.errors import InputError, ResourceError, unknown_name
@@ -22,6 +24,8 @@ from gpmcflow.execution.threads import pin_blas
 
 log = logging.getLogger(__name__)
 _LOCAL = ("synchronous", "threads", "processes")
+CAN_FORK = sys.platform == "linux"  # elsewhere libraries of the system do not stand it
+_forked = ContextVar("forked", default=False)
 
 
 @dataclass(frozen=True)
@@ -86,9 +90,9 @@ def workers(scheduler: Any = "synchronous", n_workers: int = 1) -> Iterator[Work
     Parameters
     ----------
     scheduler:
-        "synchronous", "threads", "processes" (fresh ones, by spawn, each with one BLAS thread), the address
-        of a Dask scheduler, its scheduler file (a path that ends in .json), a `distributed.Client`, or a
-        `Workers` (passed on). The last four ignore ``n_workers``.
+        "synchronous", "threads", "processes" (each with one BLAS thread; fresh ones, by spawn, outside of
+        `forked_workers`), the address of a Dask scheduler, its scheduler file (a path that ends in .json), a
+        `distributed.Client`, or a `Workers` (passed on). The last four ignore ``n_workers``.
     n_workers:
         Threads or processes, 1 or more.
 
@@ -183,14 +187,39 @@ def _safe_path() -> Iterator[None]:
             os.environ["PYTHONSAFEPATH"] = before
 
 
-class _Worker(SpawnProcess):
+@contextlib.contextmanager
+def forked_workers() -> Iterator[None]:
+    """Let processes of pools that are made inside begin as copies of this one, which has loaded all modules.
+
+    On Linux, and where no other thread is alive that might hold a lock for ever in the copy; else they are
+    spawned, at the cost of loading all modules again. For programs whose libraries are known: a fork is not
+    safe beside the threads of some.
+    """
+    token = _forked.set(True)
+    try:
+        yield
+    finally:
+        _forked.reset(token)
+
+
+class _Spawned(SpawnProcess):
     def terminate(self) -> None:
         """End at once: a broken pool terminates its other workers, which are deaf to SIGTERM."""
         self.kill()
 
 
-class _Context(SpawnContext):  # spawn, as fork is not safe beside BLAS threads
-    Process = _Worker
+class _Forked(ForkProcess):
+    def terminate(self) -> None:
+        """As a spawned one."""
+        self.kill()
+
+
+class _SpawnContext(SpawnContext):
+    Process = _Spawned
+
+
+class _ForkContext(ForkContext):
+    Process = _Forked
 
 
 def _pool(scheduler: str, n_workers: int) -> _Threads | _Processes:
@@ -200,7 +229,9 @@ def _pool(scheduler: str, n_workers: int) -> _Threads | _Processes:
     else:
         with deaf_children(), _safe_path():
             resource_tracker.ensure_running()
-        pool = _Processes(n_workers, mp_context=_Context(), initializer=_start_worker)
+        fork = CAN_FORK and _forked.get() and threading.active_count() == 1
+        context = _ForkContext() if fork else _SpawnContext()
+        pool = _Processes(n_workers, mp_context=context, initializer=_start_worker)
     pool.under_way = set()
     return pool
 

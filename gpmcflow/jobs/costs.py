@@ -23,6 +23,7 @@ from gpmcflow.data.sources import SourceFile, cache_folder, find_local, search_f
 from gpmcflow.errors import StorageError
 from gpmcflow.execution import chain_generators, pin_blas
 from gpmcflow.execution.blocks import Grid, Program
+from gpmcflow.execution.pools import CAN_FORK
 from gpmcflow.execution.segment_files import BlockFolder, read_arrays, write_arrays
 from gpmcflow.jobs.problems import WITH_OPTIONS, prepare_data
 from gpmcflow.jobs.resources import fit_numbers, run_numbers
@@ -302,11 +303,17 @@ class Context:
         return seconds, int(draws + checkpoints), int(draws)
 
     def job(self, seconds: float, array_bytes: int, disk: int) -> Cost:
-        """Cost of a sampling job: with the start of Python, of its workers, too."""
-        start, process = startup()
+        """Cost of a sampling job: with the start of Python, and the memory of its workers."""
         pool = self.workers if self.workers > 1 else 0
-        begin = start * (2 if pool else 1)  # workers start side by side
-        return Cost(begin + seconds, int(array_bytes) + (1 + pool) * process, int(disk) + SMALL)
+        start = startup()[0] + (self.start_of_workers if pool else 0.0)
+        return Cost(
+            start + seconds, int(array_bytes) + (1 + pool) * startup()[1], int(disk) + SMALL
+        )
+
+    @property
+    def start_of_workers(self) -> float:
+        """Seconds that the workers of a job take to start, side by side: see `forked_workers`."""
+        return 0.0 if CAN_FORK else startup()[0]
 
     def single(self, seconds: float, array_bytes: int, disk: int = 0) -> Cost:
         """Cost of a job in one process."""

@@ -12,7 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpmcflow.errors import GpmcflowError, StorageError, UnavailableError
-from gpmcflow.execution import finish_first, graceful_stop, patience, pin_blas, settings_digest
+from gpmcflow.execution import (
+    finish_first,
+    forked_workers,
+    graceful_stop,
+    patience,
+    pin_blas,
+    settings_digest,
+)
 from gpmcflow.execution.signals import EXIT_CODE, Stopped
 from gpmcflow.execution.state_folder import write_manifest
 from gpmcflow.jobs.job_errors import STATE, LastError
@@ -112,7 +119,7 @@ def workflow_job(snakemake: Any) -> Iterator[Job]:
         if line := last.line():
             log.error(line)
             raise SystemExit(1)
-        with graceful_stop(), patience(PATIENCE):
+        with graceful_stop(), patience(PATIENCE), forked_workers():
             yield Job(snakemake)
         last.forget()
     except Stopped as stopped:

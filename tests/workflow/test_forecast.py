@@ -142,7 +142,10 @@ def test_time_of_chains_is_that_of_all_transitions(tmp_path, config, monkeypatch
     config["execution"]["workers"] = 4
     here = context.Context(config, tmp_path)
     here.workers = 4
-    assert split_hmc.chains_cost(here, stated).seconds == pytest.approx(shared + START + 512 * each)
+    for forked, start in ((True, 0.0), (False, START)):
+        monkeypatch.setattr("gpmcflow.jobs.costs.CAN_FORK", forked)
+        seconds = split_hmc.chains_cost(here, stated).seconds
+        assert seconds == pytest.approx(shared + start + 512 * each)
     # the job asks for one thread, and its forecast is that of one process whatever the config has
     alone = forecast_module._job(here, stated, split_hmc.chains_cost)
     assert (alone.cores, alone.cost.seconds) == (1, pytest.approx(shared + 4 * 512 * each))

@@ -8,6 +8,7 @@ import xarray as xr
 
 import gpmcflow as gp
 from gpmcflow.analysis import fitting
+from gpmcflow.analysis.convergence import convergence as stored_convergence
 from gpmcflow.execution import tasks
 
 QUIET = gp.Execution(progress=False)
@@ -32,6 +33,7 @@ def runs_of(monkeypatch, model, *worst, draws=1000):
     sampling = {"chains": 4, "draws": draws, "warmup": 20}
     tree = fitting.draw(model, sampling, seed=1, key=("a", "b"))
     assert tree.attrs["run"] == len(runs)
+    assert stored_convergence(tree) == convergence(tree)
     return runs
 
 
