@@ -33,6 +33,8 @@ from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.weight_posterior import WeightPosterior
 
+LOOSE = 1e-4  # tolerance of EP fits at many draws: densities within 0.001 nats
+
 
 class LeaveOneOut(NamedTuple):
     """log p(y_i | y_-i) of each case."""
@@ -178,7 +180,7 @@ def at_theta(model: GPModel, theta: np.ndarray) -> np.ndarray:
 
 
 def cavities_at(
-    model: GPModel, theta: np.ndarray, near: QuickFit | None = None
+    model: GPModel, theta: np.ndarray, near: QuickFit | None = None, tolerance: float = 1e-8
 ) -> tuple[Cavities | None, QuickFit | None]:
     """Cavities by EP, or Laplace's method with basis functions, None where that does not converge; EP's fit.
 
@@ -191,7 +193,7 @@ def cavities_at(
     at = model.at(theta)
     for start in [None] if near is None else [(near.precision, near.shift), None]:
         with contextlib.suppress(NumericalError):
-            fit = quick_fit(at, start=start)
+            fit = quick_fit(at, start=start, tolerance=tolerance)
             return of_fit(fit, at.likelihood), fit
     return None, near
 
@@ -204,7 +206,7 @@ def _of_chain(
         return np.array([at_theta(model, theta) for theta in thetas]), []
     densities, asked, fit = [], [], None
     for theta in thetas:
-        found, fit = cavities_at(model, theta, fit)
+        found, fit = cavities_at(model, theta, fit, LOOSE)
         failed = np.full(model.n_cases, np.nan)
         densities.append(failed if found is None else found.log_density(model.y))
         if responses:

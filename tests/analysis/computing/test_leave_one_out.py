@@ -12,7 +12,13 @@ from gpmcflow.analysis.scores import _error, left_out
 from gpmcflow.approximations import leave_one_out
 from gpmcflow.approximations.conditional import State, regression_predictor
 from gpmcflow.approximations.expectation_propagation import expectation_propagation
-from gpmcflow.approximations.leave_one_out import LeaveOneOut, at_theta, cavities_at, over_draws
+from gpmcflow.approximations.leave_one_out import (
+    LeaveOneOut,
+    _of_chain,
+    at_theta,
+    cavities_at,
+    over_draws,
+)
 from gpmcflow.approximations.predictive import UNITS, log_predictive_density, mixture
 from gpmcflow.errors import NumericalError
 
@@ -57,6 +63,16 @@ def test_of_ep_is_close_to_refits(data, model, kind, covariance):
     np.testing.assert_allclose(values, refits, rtol=0, atol=0.1)
     assert abs(values.sum() - refits.sum()) < 0.1
     assert np.ptp(refits) > 0.5  # the cases differ by more than the tolerance
+
+
+def test_fits_at_many_draws_are_within_a_thousandth_of_a_nat(data, model):
+    for kind in ("binary", "counts", "binomial"):
+        own = model(data(kind, 30), "squared_exponential()")
+        thetas = own.prior_median() + np.random.default_rng(0).normal(0.0, 0.5, (20, own.dim))
+        exact = np.array([at_theta(own, theta) for theta in thetas])
+        values, _ = _of_chain(own, thetas, False)
+        np.testing.assert_allclose(values, exact, rtol=0, atol=1e-3, err_msg=kind)
+        assert np.abs(values - exact).max() > 1e-12, kind  # of fits that begin at those before
 
 
 @pytest.mark.parametrize("kind", ["grades", "share"])
