@@ -76,6 +76,19 @@ with state_lock(Path(sys.argv[1])), forked_workers(), workers("processes", 2) as
     tasks[0].result()
 """
 
+BROKEN = """
+import os, time
+from concurrent.futures.process import BrokenProcessPool
+from gpmcflow.execution import forked_workers, workers
+
+with forked_workers(), workers("processes", 2) as pool:
+    pool.pool.submit(time.sleep, 300.0)
+    try:
+        pool.pool.submit(os._exit, 9).result()
+    except BrokenProcessPool:
+        print("broken")
+"""
+
 
 def _script(tmp_path, text, *arguments):
     path = tmp_path / "script.py"
@@ -109,3 +122,8 @@ def test_copies_end_with_a_parent_that_is_killed_and_free_its_lock(tmp_path):
     assert not alive
     with patience(0.0), state_lock(folder):
         pass
+
+
+def test_a_copy_that_dies_takes_the_others_with_it(tmp_path):
+    """They are deaf to SIGTERM: a pool that sent no more would wait for the longest task."""
+    assert _printed(_script(tmp_path, BROKEN)) == "broken"
