@@ -8,6 +8,7 @@ package: a rule, a schema, a template.
 
 from __future__ import annotations
 
+import argparse
 import ast
 import functools
 import re
@@ -207,7 +208,9 @@ def _code(entry: str) -> frozenset[str]:
 
 def main(arguments: list[str]) -> int:
     """Run the fast tests that reach the files, then, if these pass, the slow ones."""
-    tests = affected(arguments or changed_files())
+    parser = argparse.ArgumentParser("python -m tests.affected", description=__doc__)
+    parser.add_argument("files", nargs="*", help="changed files; else those that git names")
+    tests = affected(parser.parse_args(arguments).files or changed_files())
     if not tests:
         print("no test reaches these files")
         return 0

@@ -52,7 +52,7 @@ def test_draws_have_mean_and_covariance_of_the_fit():
     model = labels()
     at = fit_at(model, [0.2, 0.7])
     sites = expectation_propagation.expectation_propagation(
-        model.at(at.theta), tolerance=1e-3
+        model.at(at.theta), tolerance=site_draws.TOLERANCE
     ).sites
     np.testing.assert_allclose(at.mean, sites.predictor_mean, atol=2e-3)
     unit = at._away(np.eye(6))
