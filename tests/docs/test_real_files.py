@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+
 import pandas as pd
 import pytest
 
@@ -178,3 +180,24 @@ def test_yaml_keeps_names_as_text():
             for use, columns in entry.items():
                 if use not in ("season", "missing", "outcome"):
                     assert all(isinstance(column, str) for column in columns), (name, use)
+
+
+def test_a_file_that_a_package_ships_stays_as_it_is_and_bz2_is_unpacked(tmp_path, monkeypatch):
+    """The package need not be imported; one that is not installed is named with what installs it."""
+    text = b"a;b\r\n1,5;.\r\n"
+    (tmp_path / "field_test_toy" / "data").mkdir(parents=True)
+    (tmp_path / "field_test_toy" / "__init__.py").write_text("raise RuntimeError")
+    (tmp_path / "field_test_toy" / "data" / "as_is.csv").write_bytes(text)
+    (tmp_path / "field_test_toy" / "data" / "packed.csv.bz2").write_bytes(bz2.compress(text))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sources, "SHIPPED", tmp_path / "shipped.csv")
+    rows = ("toy/one,field_test_toy/data/as_is.csv", "toy/two,field_test_toy/data/packed.csv.bz2")
+    absent = "toy/three,field_test_absent/data/as_is.csv"
+    sources.SHIPPED.write_text("\n".join(("name,path", *rows, absent)))
+    sources.shipped.cache_clear()
+    try:
+        assert [sources.csv_bytes(name) for name in ("toy/one", "toy/two")] == [text, text]
+        with pytest.raises(LookupError, match=r"field_test_absent is not installed: pip install"):
+            sources.csv_bytes("toy/three")
+    finally:
+        sources.shipped.cache_clear()
