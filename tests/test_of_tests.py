@@ -22,6 +22,17 @@ def test_a_complete_run_renews_the_table_and_a_part_changes_its_own_rows(tmp_pat
     assert tiers.read_durations(path) == {"c.py::w": 5.0}
 
 
+def test_a_question_about_the_affected_tests_runs_none(monkeypatch, capsys):
+    monkeypatch.setattr(affected.subprocess, "call", None)
+    for asked, code in (("--help", 0), ("--all", 2)):
+        with pytest.raises(SystemExit) as ended:
+            affected.main([asked])
+        assert ended.value.code == code
+    shown = capsys.readouterr()
+    assert "the fast ones first" in shown.out
+    assert "--all" in shown.err
+
+
 def test_the_table_names_tests_that_are_there():
     files = {test.partition("::")[0] for test in tiers.read_durations()}
     assert files

@@ -82,9 +82,9 @@ def compare(name: str, expected: Mapping[str, Any], reading: Reading) -> Verdict
 
 
 def expected_uses(expected: Mapping[str, Any]) -> dict[str, str]:
-    """Return the use of each column but the target."""
+    """Return the use of each column but the target, by its name without spaces around it."""
     uses = {use: columns for use, columns in expected.items() if use not in SETTINGS}
-    return {column: use for use, columns in uses.items() for column in columns}
+    return {column.strip(): use for use, columns in uses.items() for column in columns}
 
 
 def aspect_of(column: str, use: str) -> str:

@@ -15,7 +15,7 @@ from gpmcflow.errors import NumericalError
 from gpmcflow.models.case_prior import CasePrior
 from gpmcflow.models.gp_model import GPModel
 
-TOLERANCE = 1e-2  # of fits: what is left, some 0.005 nats, draws make up for as for all of EP's error
+TOLERANCE = 1e-2  # of fits: draws make up for what is left, some 0.005 nats, as for EP's own error
 MOST_SWEEPS = 100
 N_TRIALS = 32  # draws of the latents that choose the levels of each setting
 LEVEL_VARIANCE, MOST_LEVELS = 0.5, 32  # of the log weights of latents for each level

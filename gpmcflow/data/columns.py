@@ -184,7 +184,7 @@ COUNTER_WORDS = {
 CASE_WORDS = {"case", "record", "subject", "obs", "observation"}  # rise through a file, with gaps
 LETTERED, PADDED = re.compile(r"\d+[A-Za-z]"), re.compile(r"0\d+")
 ROW_NAMES = re.compile(
-    r"index|unnamed:? ?\d*|\.{3}\d+|v1|row[ ._]?(names?|id|num(ber)?|nr|no|index)?|rn|obs(no|nr)?",
+    r"index|unnamed:? ?\d*|\.{3}\d+|v1|row[ ._]?(names?|id|num(ber)?|nr|no|index)?|rn|obs(no|nr)?|n[or]\.",
     re.IGNORECASE,
 )
 SURE_ROW_NAMES = re.compile(r"unnamed:? ?\d*|\.{3}\d+|row[ ._]?names?|rowid", re.IGNORECASE)
@@ -323,7 +323,7 @@ def _describe(
         and 2 * n <= filled.sum()
         and _are_names(name, labels[filled], number[filled])
     ):
-        return text
+        return _dates(table, few) or text
     few_words = words <= MANY_WORDS and n - words > MOST_LEVELS
     if number.sum() >= (0.5 if few_words else MOSTLY) * filled.sum():
         return _numbers(table, few, values, n, decimal)

@@ -24,7 +24,9 @@ from gpmcflow.storage.input_files import is_file
 
 MISSING = {"", "na", "n/a", "nan", "null", "?"}
 SEPARATORS = (",", ";", "\t")
+SPACE = " "  # or several: the columns of tables in text are often aligned by them
 SEPARATOR_LINE = re.compile(r'"?sep=(?P<mark>[,;]|\t|\\t|)"?', re.IGNORECASE)  # for Excel
+BEFORE_LINE_END = re.compile(r"[ \t]+(?=[\r\n]|\Z)")  # spaces that part nothing
 FIRST_LINES, FIRST_BYTES = 50, 65536  # of a file, to find its separator and its header
 MOST_TITLES = 10  # lines above a header
 ROWS_AT_ONCE = 10_000  # made columns of, so that no step of a large file takes seconds
@@ -128,6 +130,8 @@ def read_csv(path: Path, separator: str = ",", index_name: str | None = None) ->
     if not records:
         raise InputError(f"{path}: the file is empty; allowed: a header row and data rows")
     names = records[0][1]
+    if separator == SPACE and _named(records) > len(names):
+        names.insert(0, "")
     if index_name is not None and not names[0]:
         names[0] = UNNAMED if index_name in names else index_name
     problems = _header_problems(path, names)
@@ -164,7 +168,8 @@ def header_line(path: Path) -> str:
 def find_separator(path: Path) -> str:
     """Return the separator, of comma, semicolon and tab, that cuts most of the first lines alike.
 
-    A cut is alike where it gives the same number of cells. A tie goes to the separator with more cells.
+    A cut is alike where it gives the same number of cells. A tie goes to the separator with more cells. Where
+    none of them stands in a line, it is the space if that cuts all lines alike, as R's write.table does.
     """
     lines = _first_lines(path)
     if lines and (stated := SEPARATOR_LINE.fullmatch(lines[0].strip())):
@@ -175,7 +180,19 @@ def find_separator(path: Path) -> str:
         widths = Counter(len(cells) for _, cells in records if len(cells) > 1)
         width, alike = max(widths.items(), key=lambda item: (item[1], item[0]), default=(0, 0))
         scores.append((alike, width))
+    if not any(alike for alike, _ in scores):
+        records, _ = _read_records(path, "".join(lines), SPACE, strict=False)
+        widths = {len(cells) for _, cells in records[1:]}
+        if len(widths) == 1 and len(records[0][1]) > 1 and widths == {_named(records)}:
+            return SPACE
     return SEPARATORS[max(range(len(SEPARATORS)), key=lambda k: (scores[k], -k))]
+
+
+def _named(records: list[tuple[int, list[str]]]) -> int:
+    """Cells of the header; one more where all rows begin with a row name, which R writes no name above."""
+    n = len(records[0][1])
+    rows = {len(cells) for _, cells in records[1:]}
+    return n + 1 if rows == {n + 1} else n
 
 
 def _first_lines(path: Path) -> list[str]:
@@ -229,8 +246,10 @@ def _read_records(
     and the lines of the data rows with none."""
     records, empty_rows, next_line = [], [], 1
     try:
+        spaced = separator == SPACE
+        text = BEFORE_LINE_END.sub("", text) if spaced else text
         stream = io.StringIO(text, newline="")
-        reader = csv.reader(stream, delimiter=separator, strict=strict)
+        reader = csv.reader(stream, delimiter=separator, skipinitialspace=spaced, strict=strict)
         for cells in reader:
             line, next_line = next_line, reader.line_num + 1
             tidy = [" ".join(cell.split()) for cell in cells]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import numpy as np
 import pandas as pd
 
 from gpmcflow.data.columns import MOST_LEVELS, Column, is_time, name_words, yaml_text
+from gpmcflow.data.csv_table import parse_numbers
 
 MANY_CASES, MOST_CLASSES = 50, 10  # by which a threshold shows
 SCREENED = 200  # rows in which relations of two columns and the outcome are tried first
@@ -45,6 +46,9 @@ NEAR_PRODUCT = 0.02  # relative, of what may be the product of two rounded numbe
 RESCALINGS = (np.log, np.log10, np.log2, np.log1p, np.sqrt, np.square, np.reciprocal)
 MOST_DECIMALS = 6  # of a number that may be rounded from another
 OPPOSITE = -0.9  # correlation of two sides of one question, as of those for and against
+DAYS = (1.0, 7.0, 365.25 / 12.0, 365.25, 1.0 / 24.0)  # of units of time
+FEWEST_DATES = 20  # pairs of dates by which one is the end of the outcome
+DAY_AND_MORE, LONGEST_MONTH = 1.5, 31.5  # days by which the day, or the month, of both may be off
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
 
 
@@ -102,6 +106,7 @@ def find_outcome_again(
         if other not in found and (cause := next(told, "")):
             found[other] = f"says more of one class of {cause}"
     if y is not None:
+        found |= _ends_of_times(columns, [n for n in inputs if n not in found], y, name)
         found |= _in_other_units(columns, [n for n in inputs if n not in found], y, name)
     left = [n for n in numbers if n not in found]
     for first, second in [] if y is None else _pairs_that_may_make(left, columns, y):
@@ -126,6 +131,42 @@ def find_outcome_again(
     if y is not None:
         found |= _quotients([n for n in left if n not in found], columns, y, name)
     return found if len(found) < len(inputs) else {}
+
+
+def _ends_of_times(
+    columns: Mapping[str, Column], names: list[str], y: np.ndarray, name: str
+) -> dict[str, str]:
+    """Return dates that are another date and the outcome later: when it ended, with the reason."""
+    dates = [n for n in names if columns[n].kind == "date"]
+    found: dict[str, str] = {}
+    for first, last in permutations(dates, 2):
+        days = columns[last].values - columns[first].values
+        known = np.isfinite(days) & np.isfinite(y)
+        if known.sum() < FEWEST_DATES:
+            continue
+        days, own = days[known], y[known]
+        exact = all("DD" in (columns[n].date_format or "") for n in (first, last))
+        slack = DAY_AND_MORE if exact else LONGEST_MONTH
+        apart = [
+            np.abs(days - unit * own) <= slack for unit in DAYS if unit * np.ptp(own) > 10 * slack
+        ]
+        if any(same.mean() >= 1.0 - FEW_ERRORS for same in apart):
+            found[last] = f"{first} and {name} later"
+    return found
+
+
+def find_marked(columns: Mapping[str, Column], inputs: list[str], target: Column) -> dict[str, str]:
+    """Return columns with the outcome and marks beside it, such as <0.006, with the reason."""
+    y = target.values if target.kind in ("number", "whole") else None
+    same = (n for n in inputs if y is not None and _is_same(_without_marks(columns[n]), y))
+    return {name: f"{target.name} with marks" for name in same}
+
+
+def _without_marks(column: Column) -> np.ndarray:
+    """Numbers of cells with a mark such as in <0.006, as of what is below a limit; NaN if none has one."""
+    cells = [cell.lstrip("<>~≤≥= ") for cell in column.labels.tolist()]
+    marked = any(short != cell for short, cell in zip(cells, column.labels, strict=True))
+    return parse_numbers(cells) if marked else np.full(len(cells), np.nan)
 
 
 def _quotients(

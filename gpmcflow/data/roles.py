@@ -199,7 +199,7 @@ OF_WHAT = (  # ids are, by the short words that stand before or after "id"
 )  # fmt: skip
 ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after another letter
 STATUS = re.compile(
-    r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress"
+    r"status|stat$|cens|event|death|dead|died|relapse|surviv|delta|^d$|^fail|progress|^(un)?observed$"
 )
 STATUS_ENDS = re.compile(r"([._ ]s|[._ ]?(stat|status|event|cens))$")  # behind the name of a time
 ENTRY, EXIT = re.compile(r"entry|entered|enter|start|begin"), re.compile(r"exit|stop|end$")
@@ -492,7 +492,8 @@ def is_time_of(name: str, status: str) -> bool:
     end = STATUS_ENDS.search(status)
     rest = re.sub("[._ ]", "", name.replace(status, "", 1))
     longer = len(status) >= 3 and status in name and TIME_TO.fullmatch(rest)
-    return bool(longer or (end and status[: end.start()] == name))
+    letters = name == "t" and status in ("c", "d", "e")  # censored, died, event
+    return bool(letters or longer or (end and status[: end.start()] == name))
 
 
 def find_status(columns: Mapping[str, Column], target: str) -> list[str]:
@@ -885,9 +886,17 @@ def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[s
         subjects = subjects or last.endswith("code") or last in CODE_SYSTEMS
         if values[0] in (0.0, 1.0) and (np.diff(values) == 1.0).all():
             found |= {} if measured else {name: "row number"}
+        elif ROW_NAMES.fullmatch(name.strip()) and _counts_anew(values):
+            found[name] = "row number within a part of the file"
         elif subjects and len(np.unique(values)) >= NEARLY_ALL * len(values):
             found[name] = "different in every row"
     return found if set(found) < set(inputs) else {}
+
+
+def _counts_anew(values: np.ndarray) -> bool:
+    """Return whether numbers run 1, 2, 3, ... through the file and begin again at times."""
+    steps = np.diff(values)
+    return values[0] in (0.0, 1.0) and bool(((steps == 1.0) | (values[1:] == values[0])).all())
 
 
 def _begin_with_another(column: Column, columns: Mapping[str, Column]) -> bool:

@@ -38,7 +38,13 @@ from gpmcflow.data.grades import grade_order
 from gpmcflow.data.known_files import MAP, NamedLevels, read_known
 from gpmcflow.data.large_models import LargeModels
 from gpmcflow.data.other_laws import OVERDISPERSED, OtherLaw, other_laws, overdispersion
-from gpmcflow.data.outcome_again import find_leak, find_outcome_again, find_rate, leak_words
+from gpmcflow.data.outcome_again import (
+    find_leak,
+    find_marked,
+    find_outcome_again,
+    find_rate,
+    leak_words,
+)
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_settings import TableSettings, column_problems, text_of, unknown
 from gpmcflow.data.own_table import read_table
@@ -497,6 +503,7 @@ def _roles(
     unit = columns.get(trials or exposure or "")
     usable = [name for name in usable if name not in drop]
     drop |= find_outcome_again(columns, usable, target, unit, others.get(told or ""))
+    drop |= find_marked(columns, [name for name in free if name not in drop], target)
     settings = replace(settings, drop=tuple(drop))
     free = [name for name in free if name not in drop]
     groups = find_groups(columns, free)

@@ -434,3 +434,36 @@ def test_numbers_whose_squares_overflow_are_a_line(tmp_path):
         'row 7, column b: "1e+308"',
         'row 9, column y: "-1e+200"',
     ]
+
+
+def test_a_table_parted_by_spaces_is_read_with_and_without_row_names(tmp_path):
+    """As R's write.table makes it, aligned, with text in quotes, and with no name above the row names."""
+    path = tmp_path / "own.txt"
+    rows = [f'{i}.5  "ward {i % 3}"   {i % 7}' for i in range(N)]
+    for header, names, first in (
+        ('x "the ward" y', ["x", "the ward", "y"], ""),
+        ('"x" "the ward" "y"', ["index", "x", "the ward", "y"], '"{}" '),
+    ):
+        lines = [header, *(f"{first.format(i + 1)}{row} " for i, row in enumerate(rows))]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        assert find_separator(path) == " "
+        table = read_table(path, " ")
+        assert list(table.columns) == names
+        assert table.columns["the ward"][:2] == ["ward 0", "ward 1"]
+        assert table.columns["y"][-1] == str((N - 1) % 7)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the price\n1\n2\n",
+        "name\nA B\nC\n",
+        "a b c\n1 2\n3 4 5\n",
+        "a b\n",
+        "a b,c\n1 2,3\n4 5,6\n",
+    ],
+)
+def test_spaces_part_no_cells_where_they_cut_rows_unlike_or_another_mark_parts(tmp_path, text):
+    path = tmp_path / "own.csv"
+    path.write_text(text, encoding="utf-8")
+    assert find_separator(path) == ","

@@ -594,6 +594,11 @@ def test_the_status_is_the_one_named_after_the_time(tmp_path):
         ("edrel", "rel", True),
         ("life", "dead", True),
         ("ageatdeath", "death", True),
+        ("T", "E", True),
+        ("t", "C", True),
+        ("T", "e2", False),
+        ("duration", "observed", True),
+        ("speed", "observed", False),
         ("srv", "rec.s", False),
         ("price", "prices", False),
         ("speed", "d", False),
@@ -763,3 +768,35 @@ def test_counts_are_offered_only_where_none_is_below_0(tmp_path):
     for low, offered in ((-5, False), (3, True)):
         text = seen(tmp_path, "mark", a=noise(), mark=RNG.integers(low, 90, N)).text("own")
         assert ("any number; or counts" in text) == offered
+
+
+@pytest.mark.parametrize(
+    ("unit", "form", "slack"),
+    [(1.0, "%Y-%m-%d", 0.4), (7.0, "%d.%m.%Y", 0.4), (365.25, "%Y-%m", 0.0)],
+)
+def test_a_date_that_is_another_and_the_outcome_later_is_dropped(tmp_path, unit, form, slack):
+    """In days, weeks, or years by months; a date that is not, and the one of the start, stay."""
+    start = pd.Timestamp("1990-01-01") + pd.to_timedelta(RNG.integers(0, 900, N), unit="D")
+    stay = RNG.integers(40, 2000, N)
+    later = start + pd.to_timedelta(RNG.integers(1, 2000, N), unit="D")
+    dates = {
+        "admitted": start.strftime(form),
+        "year_month_of_last_observation": (start + pd.to_timedelta(stay, unit="D")).strftime(form),
+        "moved": later.strftime(form),
+    }
+    y = (stay + RNG.uniform(-slack, slack, N)) / unit
+    found = seen(tmp_path, "stay", **dates, a=noise(), stay=y.round(4))
+    assert found.settings.drop == ("year_month_of_last_observation",)
+    assert "admitted and stay later" in found.summary()
+
+
+def test_the_outcome_with_marks_and_numbers_that_begin_again_are_dropped(tmp_path):
+    """<0.006 is the outcome below a limit; other marked numbers stay. no. runs anew in each arm."""
+    y = RNG.choice(np.linspace(0.006, 0.25, 25), N)
+    marked = [f"<{v:.4f}" if v < 0.05 else f"{v:.4f}" for v in y]
+    other = [f"<{v:.4f}" if v < 0.05 else f"{v:.4f}" for v in RNG.permutation(y)]
+    numbered = [*range(1, N // 2 + 1)] * 2
+    values = {"a": noise(), "as_read": marked, "lead_as_read": other, "no.": numbered}
+    found = seen(tmp_path, "ammonia", **values, dose=numbered, ammonia=[f"{v:.4f}" for v in y])
+    assert set(found.settings.drop) == {"as_read", "no."}
+    assert "ammonia with marks" in found.summary()
