@@ -117,7 +117,7 @@ def test_problems_of_the_schema_come_at_once(folder):
         ("coordinates", ["x", "y", "z"], 'found ["x", "y", "z"]; allowed: a list of 2, each text'),
         ("coordinates", ["x", "x"], "'x' found twice; list each once"),
         ("levels", ["good"], 'found ["good"]; allowed: a list of 2 or more, each text or a number'),
-        ("separator", "|", 'found \'|\'; allowed: ",", ";" or tab'),
+        ("separator", "|", 'found \'|\'; allowed: ",", ";", tab or " " (one space or several)'),
         ("decimal", "·", 'found \'·\'; allowed: "." or ","'),
         ("csv", "", "nothing found; give one at least"),
         ("test_by", None, "found null; allowed: text"),
