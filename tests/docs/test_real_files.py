@@ -197,7 +197,9 @@ def test_a_file_that_a_package_ships_stays_as_it_is_and_bz2_is_unpacked(tmp_path
     sources.shipped.cache_clear()
     try:
         assert [sources.csv_bytes(name) for name in ("toy/one", "toy/two")] == [text, text]
-        with pytest.raises(LookupError, match=r"field_test_absent is not installed; .*README.md says how"):
+        with pytest.raises(
+            LookupError, match=r"field_test_absent is not installed; .*README.md says how"
+        ):
             sources.csv_bytes("toy/three")
     finally:
         sources.shipped.cache_clear()
