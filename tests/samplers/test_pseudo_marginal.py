@@ -54,10 +54,10 @@ def test_draws_have_mean_and_covariance_of_the_fit():
     sites = expectation_propagation.expectation_propagation(
         model.at(at.theta), tolerance=site_draws.TOLERANCE
     ).sites
-    np.testing.assert_allclose(at.mean, sites.predictor_mean, atol=2e-3)
+    np.testing.assert_allclose(at.mean, sites.predictor_mean, atol=1e-9)
     unit = at._away(np.eye(6))
     np.testing.assert_allclose(
-        unit.T @ unit, sites.predictor_factor @ sites.predictor_factor.T, atol=2e-3
+        unit.T @ unit, sites.predictor_factor @ sites.predictor_factor.T, atol=1e-9
     )
 
 
