@@ -294,11 +294,6 @@ def _divided(setting: Any, scale: float) -> Setting:
     return setting.divided(scale) if isinstance(setting, Hyperprior) else setting / scale
 
 
-def one_function(model: Any) -> GPModel:
-    """The model itself; of classes that of one function, which has all parameters."""
-    return model.parts[0] if isinstance(model, MultiGPModel) else model
-
-
 def units_of_parameters(model: GPModel, encoding: Encoding) -> dict[str, float]:
     """Units, by name, of the free parameters that are stated in those of a column: periods."""
     names, units = dict(zip(model.free.tolist(), model.names, strict=True)), {}

@@ -38,6 +38,17 @@ class BinaryLikelihood(Likelihood):
     _values_and_slopes: ClassVar[Callable]  #: (eta, y, value, slope)
     _value: ClassVar[Callable]  #: loop of `compiled`
 
+    def coded(self, y: Any) -> Any:
+        """Labels as they are; `InputError` for words, of which nothing says which is +1."""
+        values = np.asarray(y)
+        if values.dtype.kind in "OUST" and values.size and isinstance(values.ravel()[0], str):
+            shown = str(values.ravel()[0])
+            raise InputError(
+                f"{self.name} likelihood: y[0] is {shown!r}; allowed: -1 and +1; write np.where(y == "
+                f"{shown!r}, 1, -1), or take GPModel.from_frame, which codes two labels"
+            )
+        return y
+
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` unless every label is -1 or +1."""
         labels = np.unique(y)

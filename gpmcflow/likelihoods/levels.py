@@ -29,14 +29,19 @@ def checked_levels(levels: Any, who: str, noun: str, such_as: str) -> int | tupl
     return int(levels)
 
 
-def coded_levels(y: Any, levels: int | Sequence[str] | None, who: str) -> Any:
-    """Numbers 1 to C of names of levels; numbers, and all where no names are known, as they are."""
+def coded_levels(y: Any, levels: int | Sequence[str] | None, who: str, noun: str) -> Any:
+    """Places 1 to C of the names of levels; numbers, which are places, as they are.
+
+    Raises `InputError` that speaks of ``noun``, such as grades, for a name that is not among the levels, and
+    for words where no level has a name.
+    """
     if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
         y = y.astype(object).to_numpy()
     values = np.asarray(y)
     if values.dtype.kind in "iufb":
         return values
     if not isinstance(levels, tuple):
+        _require_numbers(values, levels, who, noun)
         return y
     places = {level: k + 1.0 for k, level in enumerate(levels)}
     for i, value in enumerate(values.ravel()):
@@ -48,11 +53,24 @@ def coded_levels(y: Any, levels: int | Sequence[str] | None, who: str) -> Any:
     return np.array([places[str(value)] for value in values.ravel()]).reshape(values.shape)
 
 
+def _require_numbers(values: np.ndarray, levels: Any, who: str, noun: str) -> None:
+    try:
+        values.astype(float)
+    except (TypeError, ValueError):
+        names = tuple(sorted({str(value) for value in values.ravel()}))
+        stated = "left out" if levels is None else str(levels)
+        raise InputError(
+            f"{who} likelihood: y[0] is {str(values.ravel()[0])!r}, and levels is {stated}; name the {noun} "
+            f"in their order, such as levels={names[:4]!r}"
+        ) from None
+
+
 def require_levels(y: np.ndarray, n_levels: int, who: str, noun: str) -> None:
     """Raise `InputError` unless y are whole numbers from 1 to the number of levels."""
     wrong = np.flatnonzero((y != np.floor(y)) | (y < 1.0) | (y > n_levels))
     if wrong.size:
+        from_zero = "; where they count from 0, write y + 1" if y.min() == 0.0 else ""
         raise InputError(
             f"{who} likelihood: y[{wrong[0]}] is {y[wrong[0]]:g}; allowed: {noun} 1 to {n_levels}, or their "
-            "names as words"
+            f"names as words{from_zero}"
         )

@@ -136,7 +136,7 @@ class Ordinal(IntervalObserved):
 
     def coded(self, y: Any) -> Any:
         """Grades 1 to C of names of levels; numbers are grades."""
-        return coded_levels(y, self.levels, self.name)
+        return coded_levels(y, self.levels, self.name, "grades")
 
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` unless grades are whole numbers from 1 to C."""

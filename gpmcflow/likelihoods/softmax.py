@@ -27,7 +27,8 @@ class Softmax(MultiLikelihood):
     Attributes
     ----------
     levels:
-        How many classes there are, or their names, as y then has them. None: those of y, sorted.
+        How many classes there are, or their names, as y then has them. None: those of y, sorted; whole
+        numbers from 1 are the classes 1 to the largest, others, such as 0, 1, 2, are names.
 
     Raises
     ------
@@ -91,13 +92,26 @@ class Softmax(MultiLikelihood):
             return Softmax(tuple(str(level) for level in y.dtype.categories))
         values = np.asarray(y)
         if values.dtype.kind in "iufb":
-            whole = np.isfinite(values.astype(float)).all() and np.all(values == np.floor(values))
-            return Softmax(max(2, int(values.max()))) if whole and values.size else self
+            numbers = values.astype(float).ravel()
+            if not np.isfinite(numbers).all() or not numbers.size:  # which the model refuses
+                return self
+            part = np.flatnonzero(numbers != np.floor(numbers))
+            if part.size:
+                raise InputError(
+                    f"softmax likelihood: y[{part[0]}] is {numbers[part[0]]:g}; allowed: whole numbers, or "
+                    "names as words"
+                )
+            if numbers.min() < 1:
+                return Softmax(tuple(_as_words(np.unique(numbers))))
+            return Softmax(max(2, int(numbers.max())))
         return Softmax(tuple(sorted({str(value) for value in values.ravel()})))
 
     def coded(self, y: Any) -> Any:
-        """Numbers 1 to C of names of levels; numbers are classes."""
-        return coded_levels(y, self.with_levels_of(y).levels, self.name)
+        """Numbers 1 to C of names of levels; numbers are classes, or names where levels are left to y."""
+        levels = self.with_levels_of(y).levels
+        if self.levels is None and isinstance(levels, tuple):
+            y = _as_words(y)
+        return coded_levels(y, levels, self.name, "classes")
 
     def validate(self, y: np.ndarray) -> None:
         """Raise `InputError` unless classes are whole numbers from 1 to C."""
@@ -156,3 +170,11 @@ def _helmert(n: int) -> np.ndarray:
         A[:k, k - 1], A[k, k - 1] = 1.0, -float(k)
         A[:, k - 1] /= np.sqrt(k * (k + 1.0))
     return A
+
+
+def _as_words(y: Any) -> Any:
+    """Whole numbers as words; words and categories as they are."""
+    if isinstance(getattr(y, "dtype", None), pd.CategoricalDtype):
+        return y
+    values = np.asarray(y)
+    return [f"{value:.0f}" for value in values.astype(float)] if values.dtype.kind in "iufb" else y

@@ -16,7 +16,7 @@ from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import bind, leaf_entries, with_all_levels
 from gpmcflow.covariances.expressions import Covariance, Leaf, Sum
-from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs, require_plain
+from gpmcflow.covariances.inputs import Inputs, inputs_of, new_inputs
 from gpmcflow.covariances.known_levels import KnownLevels
 from gpmcflow.covariances.kronecker import axis_tapes, grid_of
 from gpmcflow.covariances.leaves import Constant, White
@@ -28,7 +28,7 @@ from gpmcflow.likelihoods import Likelihood, MultiLikelihood, with_functions
 from gpmcflow.models.frame import statement
 from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.latent_prior import CovarianceAt, LatentPrior
-from gpmcflow.models.outcome import Outcome
+from gpmcflow.models.outcome import Outcome, observed
 from gpmcflow.models.printed import as_html, as_text
 from gpmcflow.models.weight_model import WeightModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
@@ -238,12 +238,7 @@ class GPModel(WritableArrays, LatentPrior):
 
     def __post_init__(self) -> None:
         inputs, of_user = inputs_of(self.X), not isinstance(self.X, Inputs)
-        require_plain("model: y", self.y)
-        own = isinstance(self.likelihood, Likelihood)
-        try:  # writable, as compiled code knows it
-            y = np.array(self.likelihood.coded(self.y) if own else self.y, np.float64, order="C")
-        except (TypeError, ValueError):
-            raise InputError("model: y holds other than numbers; code it as numbers") from None
+        y = observed(self.y, self.likelihood)
         if y.shape != (len(inputs.values),) or not inputs.values.size:
             raise InputError(
                 f"model: X has shape {inputs.values.shape}, y {y.shape}; allowed: (n, p) and (n,)"

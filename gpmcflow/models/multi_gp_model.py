@@ -12,14 +12,14 @@ import numpy as np
 from gpmcflow.covariances.basis_functions import BasisFunctions
 from gpmcflow.covariances.binding import with_all_levels
 from gpmcflow.covariances.expressions import Covariance, Leaf
-from gpmcflow.covariances.inputs import Inputs, inputs_of, require_plain
+from gpmcflow.covariances.inputs import Inputs, inputs_of
 from gpmcflow.covariances.text import parse_covariance
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.execution import text_digest
 from gpmcflow.likelihoods import Likelihood, MultiLikelihood
 from gpmcflow.models.gp_model import GPModel, tell_units
 from gpmcflow.models.model_coordinates import ModelCoordinates
-from gpmcflow.models.outcome import Outcome
+from gpmcflow.models.outcome import Outcome, observed
 from gpmcflow.models.printed import as_html, as_text
 from gpmcflow.parameters.space import ParameterSpace
 
@@ -103,10 +103,9 @@ class MultiGPModel(ModelCoordinates):
                 f"model: the {self.likelihood.name} likelihood has one latent function; give one covariance"
             )
         set_ = object.__setattr__
-        require_plain("model: y", self.y)
+        y = observed(self.y, self.likelihood)
         set_(self, "likelihood", self.likelihood.with_levels_of(self.y))
         inputs = inputs_of(self.X)
-        y = np.array(self.likelihood.coded(self.y), np.float64, order="C")
         covariances = {
             name: parse_covariance(own, where="model: covariance") if isinstance(own, str) else own
             for name, own in self._each("covariance", self.covariance).items()

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from gpmcflow.covariances.inputs import DATES, holds
+from gpmcflow.covariances.inputs import DATES, holds, require_plain
 from gpmcflow.data.outcome_kinds import YES_WORDS
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.likelihoods import (
@@ -23,6 +23,25 @@ from gpmcflow.likelihoods import (
 
 WHERE = "from_frame"
 _FEW = 4  # labels that a message shows
+
+
+def observed(y: Any, likelihood: Any) -> np.ndarray:
+    """Observations as numbers, writable, as compiled code knows them; words as the likelihood codes them.
+
+    Raises `InputError` for what is no number. What is no likelihood codes nothing: a model refuses it later.
+    """
+    require_plain("model: y", y)
+    if np.asarray(y).dtype.kind not in "iufb":
+        missing = np.flatnonzero(pd.isna(np.asarray(y, dtype=object).ravel()))
+        if missing.size:
+            raise InputError(f"model: y[{missing[0]}] is missing; leave the case out")
+    try:
+        coded = likelihood.coded(y) if isinstance(likelihood, Likelihood) else y
+        return np.array(coded, np.float64, order="C")
+    except InputError:
+        raise
+    except (TypeError, ValueError):
+        raise InputError("model: y holds other than numbers; code it as numbers") from None
 
 
 class Outcome(NamedTuple):

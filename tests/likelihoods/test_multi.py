@@ -102,10 +102,45 @@ def test_classes_are_read_from_words_and_categories():
         (lambda: gp.Softmax(1), "2 classes or more"),
         (lambda: gp.Softmax(("a", "a")), "levels is"),
         (lambda: gp.Softmax(("a", "b")).coded(["a", "c"]), "y\\[1\\] is 'c'"),
-        (lambda: gp.GPModel(np.arange(3.0), [0, 1, 2], "matern32()", gp.Softmax()), "classes 1 to"),
+        (lambda: gp.GPModel(np.arange(3.0), [1, 0.5, 2], "matern32()", gp.Softmax()), "is 0.5"),
         (lambda: gp.Softmax().n_levels, "levels is left out"),
     ],
 )
 def test_what_softmax_refuses(make, said):
     with pytest.raises(InputError, match=said):
         make()
+
+
+def classes_of(likelihood, y):
+    model = gp.GPModel(np.arange(float(len(y))), y, gp.Matern32(), likelihood)
+    return model.likelihood.levels, model.y.tolist()
+
+
+def test_classes_that_count_from_zero_are_named_by_their_numbers():
+    """As scikit-learn's targets; a model made of a model's y has the same classes again."""
+    named = (("0", "1", "2"), [1.0, 2.0, 3.0, 2.0])
+    y = np.array([0, 1, 2, 1])
+    for own in (y, y.astype(float), pd.Series(y), pd.Series(y).astype("category"), y.tolist()):
+        assert classes_of(gp.Softmax(), own) == named
+    assert classes_of(gp.Softmax(named[0]), np.array(named[1])) == named
+    assert classes_of(gp.Softmax(), y - 1) == (("-1", "0", "1"), named[1])
+    assert classes_of(gp.Softmax(), y + 1) == (3, named[1])
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "y", "message"),
+    [
+        (gp.Softmax(3), ["b", "a"], r"y\[0\] is 'b', and levels is 3; name the classes .*=\('a', 'b'\)"),
+        (gp.Ordinal(3), ["b", "a"], r"y\[0\] is 'b', and levels is 3; name the grades in their order"),
+        (gp.Ordinal(("a", "b")), ["b", "c"], r"y\[1\] is 'c'; allowed: a, b; add it to levels"),
+        (gp.Softmax(3), [0, 2], r"y\[0\] is 0; allowed: classes 1 to 3, .*write y \+ 1$"),
+        (gp.Ordinal(3), [1, 4], r"y\[1\] is 4; allowed: grades 1 to 3, or their names as words$"),
+        (gp.Probit(), ["no", "yes"], r"y\[0\] is 'no'; allowed: -1 and \+1; write np.where\(y == 'no'"),
+        (gp.HeteroscedasticGaussian(), ["no", "yes"], "y holds other than numbers"),
+        (gp.Softmax(), ["no", None, "yes"], r"y\[1\] is missing; leave the case out"),
+        (gp.Ordinal(("a", "b")), ["a", np.nan], r"y\[1\] is missing; leave the case out"),
+    ],
+)  # fmt: skip
+def test_words_and_numbers_that_are_no_levels_are_told(likelihood, y, message):
+    with pytest.raises(InputError, match=message):
+        classes_of(likelihood, y)

@@ -682,7 +682,7 @@ def test_data_are_copied_and_words_for_responses_refused():
     X[0, 0] = 9.0
     assert m.digest() == before
     with pytest.raises(InputError, match="y holds other than numbers"):
-        GPModel(X, ["yes", "no", "yes", "no", "yes"], SE, Probit())
+        GPModel(X, ["yes", "no", "yes", "no", "yes"], SE, Gaussian())
     with pytest.raises(InputError, match="holds dates; convert it to a number"):
         GPModel(X, pd.date_range("2020-01-01", periods=5), SE, Probit())
     with pytest.raises(InputError, match="have the same inputs and jitter is 0"):
