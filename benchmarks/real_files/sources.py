@@ -9,6 +9,7 @@ from __future__ import annotations
 import bz2
 import csv
 import functools
+import gzip
 import hashlib
 import importlib.util
 from collections.abc import Mapping
@@ -50,13 +51,14 @@ def shipped() -> dict[str, str]:
 
 
 def shipped_bytes(path: str) -> bytes:
-    """Return a file of an installed package, which need not be imported; .bz2 is unpacked."""
+    """Return a file of an installed package, which need not be imported; .bz2 and .gz are unpacked."""
     package, _, inside = path.partition("/")
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
         raise LookupError(f"{package} is not installed; benchmarks/real_files/README.md says how")
     content = (Path(found.submodule_search_locations[0]) / inside).read_bytes()
-    return bz2.decompress(content) if path.endswith(".bz2") else content
+    unpacked = {".bz2": bz2.decompress, ".gz": gzip.decompress}.get(Path(path).suffix)
+    return unpacked(content) if unpacked else content
 
 
 def way_of(name: str, table: pd.DataFrame) -> str:
