@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,11 @@ SPACE = " "  # or several: the columns of tables in text are often aligned by th
 SEPARATOR_LINE = re.compile(r'"?sep=(?P<mark>[,;]|\t|\\t|)"?', re.IGNORECASE)  # for Excel
 BEFORE_LINE_END = re.compile(r"[ \t]+(?=[\r\n]|\Z)")  # spaces that part nothing
 FIRST_LINES, FIRST_BYTES = 50, 65536  # of a file, to find its separator and its header
+WAYS: tuple[dict[str, Any], ...] = (  # of csv, the first that can read a file
+    {"skipinitialspace": True},
+    {"skipinitialspace": True, "escapechar": "\\"},
+    {},
+)
 MOST_TITLES = 10  # lines above a header
 ROWS_AT_ONCE = 10_000  # made columns of, so that no step of a large file takes seconds
 
@@ -199,10 +205,13 @@ def _first_lines(path: Path) -> list[str]:
     """The first lines of a file; none if it cannot be read, which whoever reads it all reports."""
     try:
         with path.open("rb") as stream:
-            text, _ = _decoded(stream.read(FIRST_BYTES))
+            data = stream.read(FIRST_BYTES)
     except OSError:
         return []
-    return text.splitlines(keepends=True)[:FIRST_LINES]
+    text, _ = _decoded(data)
+    lines = text.splitlines(keepends=True)
+    cut = len(data) == FIRST_BYTES and len(lines) > 1  # the last line may go on
+    return lines[: -1 if cut else None][:FIRST_LINES]
 
 
 def _decoded(data: bytes) -> tuple[str, list[str]]:
@@ -243,13 +252,27 @@ def _read_records(
     path: Path, text: str, separator: str, *, strict: bool = True
 ) -> tuple[list[tuple[int, list[str]]], np.ndarray]:
     """Return the rows with any cell filled in, each as its first line in the file and its cells;
-    and the lines of the data rows with none."""
-    records, empty_rows, next_line = [], [], 1
+    and the lines of the data rows with none.
+
+    Blanks before a cell are left out, before its quotes too, and a quote within a cell is doubled or stands
+    behind a backslash. A file that cannot be read so is read with the blanks as part of the cells.
+    """
+    text = BEFORE_LINE_END.sub("", text) if separator == SPACE else text
+    problems = []
+    for way in WAYS if strict else WAYS[:1]:
+        records, empty_rows, problem = _parsed(text, delimiter=separator, strict=strict, **way)
+        if not problem or not strict:
+            return records, np.array(empty_rows, dtype=np.int64)
+        problems.append(problem)
+    raise InputError(f"{path}: {problems[0]}; check the quotes in that row")
+
+
+def _parsed(text: str, **way: Any) -> tuple[list[tuple[int, list[str]]], list[int], str]:
+    """Return what `_read_records` does, and what is wrong with the first row that csv cannot read so."""
+    records: list[tuple[int, list[str]]] = []
+    empty_rows, next_line = [], 1
+    reader = csv.reader(io.StringIO(text, newline=""), **way)
     try:
-        spaced = separator == SPACE
-        text = BEFORE_LINE_END.sub("", text) if spaced else text
-        stream = io.StringIO(text, newline="")
-        reader = csv.reader(stream, delimiter=separator, skipinitialspace=spaced, strict=strict)
         for cells in reader:
             line, next_line = next_line, reader.line_num + 1
             tidy = [" ".join(cell.split()) for cell in cells]
@@ -258,13 +281,8 @@ def _read_records(
             elif len(tidy) > 1 and records:
                 empty_rows.append(line)
     except csv.Error as error:
-        if not strict:
-            return records, np.empty(0, dtype=np.int64)
-        raise InputError(
-            f"{path}: row {next_line}: cannot be read as separated text ({error}); "
-            "check the quotes in that row"
-        ) from None
-    return records, np.array(empty_rows, dtype=np.int64)
+        return records, empty_rows, f"row {next_line}: cannot be read as separated text ({error})"
+    return records, empty_rows, ""
 
 
 def _header_problems(path: Path, names: list[str]) -> list[str]:

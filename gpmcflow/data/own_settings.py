@@ -61,15 +61,6 @@ class TableSettings:
     decimal: str = "."
 
     @property
-    def known_files(self) -> list[str]:
-        """Paths of the files that know how levels depend."""
-        return [
-            *self.graphs.values(),
-            *self.correlations.values(),
-            *([self.map] if self.map else []),
-        ]
-
-    @property
     def unit(self) -> str | None:
         """The column that belongs to the outcome: exposure, trials, event, until or offset."""
         return self.exposure or self.trials or self.event or self.until or self.offset

@@ -28,6 +28,7 @@ EXPOSURE_WORDS = (
     "service", "risk", "insured", "holders", "expected", "sweptarea", "meters", "metres", "transect",
     "ncontrols", "controls", "n", "hours", "hour", "minutes", "days", "years", "time", "duration", "area",
 )  # fmt: skip
+PEOPLE_WORDS = {"population", "pop", "popn", "insured", "holders"}
 CLOCKS = {
     "hours",
     "hour",
@@ -63,7 +64,10 @@ PLACE_PAIRS = (
     ("longitude", "latitude"), ("lon", "lat"), ("long", "lat"), ("lng", "lat"),
     ("easting", "northing"), ("east", "north"), ("x", "y"),
 )  # fmt: skip
-PLACE_FILLERS = {"coord", "coordinate", "coords", "utm", "pos", "position", "m", "km", "deg"}
+PLACE_FILLERS = {
+    "coord", "coordinate", "coords", "utm", "pos", "position", "m", "km", "deg", "centroid", "center",
+    "centre", "gps", "wgs", "dd", "decimal",
+}  # fmt: skip
 HEIGHT_WORDS = {"z", "height", "elevation", "elev", "altitude", "depth"}  # over x and y
 ALIKE = 3.0  # times the smaller of two ranges in the same unit
 FEWEST_PLACES = 5  # different numbers of each; east and north of 0 and 1 are regions
@@ -121,7 +125,7 @@ GRID_WORDS = {
 }
 CYCLES = {"month", "weekday", "dow", "season"}  # codes only where they come again; else times
 COUNT_WORDS = {
-    "count", "counts", "number", "num", "n", "nr", "freq", "frequency", "visits", "visit", "events",
+    "count", "counts", "cnt", "number", "num", "n", "nr", "freq", "frequency", "visits", "visit", "events",
     "event", "cases", "ncases", "accidents", "accident", "deaths", "death", "died", "dead", "killed",
     "births", "stations", "seeds", "fish", "claims", "crimes", "crime", "admissions", "seizures", "breaks",
     "bugs", "insects", "eggs", "larvae", "calls", "goals", "injuries", "failures", "faults", "defects",
@@ -211,6 +215,7 @@ SURELY = 8  # rows expected where there is none: by chance in one of 3,000 files
 GO_TOGETHER = 0.8  # share of rows in which two columns that say how cases ended agree
 FIRST_YEAR, LAST_YEAR = 1500, 2100
 MOST_UNNAMED = 1e5  # whole numbers from 0 up to it are counts by whatever name
+SAME_SUM, SAME_SHARE, OVERDISPERSED = 0.05, 0.2, 5.0  # by which counts expected are known
 MOSTLY_DIFFERENT = 0.8  # share of the rows; 1.10 is 1.1 as a number
 NEARLY_ALL = 0.95  # of the rows, in which numbers of subjects are different
 MANY_CASES = 50  # by which a pattern shows
@@ -690,9 +695,14 @@ def find_total(columns: Mapping[str, Column], target: Column) -> str | None:
 
 
 def find_exposure(target: Column, numbers: list[Column]) -> str | None:
-    """Return the column of efforts that counts belong to: positive, and no time that merely goes on."""
+    """Return the column of efforts that counts belong to: positive, and no time that merely goes on.
+
+    Or the counts that are expected, by whatever name.
+    """
     for column in _named(numbers, EXPOSURE_WORDS):
         values = column.values[np.isfinite(column.values)]
+        if values.max() <= 1 and name_words(column.name) & PEOPLE_WORDS:
+            continue  # a share of people
         words = name_words(column.name)
         clock = is_years(column) or (is_time(column.name) and _goes_on(column.values))
         clock |= bool(words & CLOCKS) and not words <= CLOCKS | CLOCK_FILLERS
@@ -704,7 +714,28 @@ def find_exposure(target: Column, numbers: list[Column]) -> str | None:
         effort = values.min() >= 0 and (values > 0).sum() + idle.sum() >= len(values)
         if column.kind != "constant" and effort and not clock:
             return column.name
-    return None
+    return next((c.name for c in numbers if are_expected(target, c)), None)
+
+
+def are_expected(target: Column, column: Column) -> bool:
+    """Return whether numbers, not whole, are counts expected: of their sum, and as close as chance has them.
+
+    Pearson's sum of (y - e)^2 / e is the number of rows for Poisson counts, and a few times it for others.
+    """
+    gaps = target.missing | column.missing
+    if column.kind != "number" or target.kind != "whole" or len(gaps) - gaps.sum() < FEWEST_NUMBERS:
+        return False
+    y, e = target.values[~gaps], column.values[~gaps]
+    if y.min() < 0 or e.min() <= 0 or abs(y.sum() - e.sum()) > SAME_SUM * e.sum():
+        return False
+    order = np.argsort(e)
+    few, many = np.array_split(order, 2)
+    parts = [
+        y[part].sum() / e[part].sum() for part in (few, many)
+    ]  # twice as many, twice the count
+    spread = y.var() > OVERDISPERSED * e.mean()  # else any number near the mean would do
+    close = ((y - e) ** 2 / e).mean() <= OVERDISPERSED
+    return bool(spread and close and max(parts) <= (1.0 + SAME_SHARE) * min(parts))
 
 
 def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
@@ -722,7 +753,10 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         stated = is_id_of(name) or (name.lower() in ("nr", "case") and levels > MOST_LEVELS)
         is_id = bool(stated or words & ID_WORDS or ID_ENDS.search(name))
         words = {last_word(name)} if not is_id else words  # a lot, not the frontage of a lot
-        often = 0.7 if is_id else 0.8 if words & SUBJECT_WORDS and levels > MANY_NAMES else 0.5
+        often = 0.8 if words & SUBJECT_WORDS and levels > MANY_NAMES else 0.5
+        often = max(
+            often, 0.7 if is_id or (words & SUBJECT_WORDS and column.values is None) else 0.0
+        )
         repeated = levels <= often * known
         sure = stated or words & CODE_SYSTEMS or last_word(name).endswith("code")  # no amounts
         most = known if words & SUBJECT_WORDS or sure else MOST_GROUPS
@@ -734,13 +768,14 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         if column.values is None and levels <= FEW_TEXTS:
             named = named and is_id
         if column.values is not None and (levels < FEWEST_NUMBERS or np.nanmin(column.values) < 1):
-            named = named and is_id
+            named = named and (is_id or (levels >= FEWEST_NUMBERS and _number_a_design(column)))
         if column.kind == "number":
             coded = words & NUMBERED_WORDS and levels >= FEWEST_NUMBERS and _to_one_decimal(column)
             named = is_nested(column, columns) or bool(coded)
         many = column.kind == "text" and levels > MOST_LEVELS
         coded = bool(words & CODE_WORDS - CYCLES) or ends_like_a_code(name)
         code = column.kind == "whole" and levels > MOST_LEVELS and coded
+        code = code and not (words & {"line"} and _counts_anew(column.values))  # of an order
         blocks = column.kind == "whole" and _repeated_measures(column, columns, inputs)
         blocks = blocks and not _has_the_same_blocks(column, columns, inputs)
         blocks = blocks and (levels >= FEWEST_NUMBERS or bool(words & SUBJECT_WORDS))
@@ -851,7 +886,7 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
             continue
         if last_word(name) in (AMOUNT_WORDS | GRADE_WORDS) - CODE_WORDS:  # opinion of a state
             continue
-        cycle = words & CYCLES and (_goes_on(column.values) or len(levels) < 6 or levels[0] != 1)
+        cycle = words & CYCLES and (_goes_on(column.values) or not _is_whole_cycle(words, levels))
         names_codes = (words & CODE_WORDS or ends_like_a_code(name)) and not cycle
         names_codes = names_codes or name.lower() in STATES
         subjects = words & SUBJECT_WORDS and len(levels) < FEWEST_NUMBERS and levels[0] >= 1
@@ -862,6 +897,13 @@ def find_codes(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         if names_codes or subjects or blocks or apparatus:
             codes.append(name)
     return codes
+
+
+def _is_whole_cycle(words: set[str], levels: np.ndarray) -> bool:
+    """Return whether numbers are all days of a week, all seasons of a year, or half of its months."""
+    run = bool((np.diff(levels) == 1.0).all()) and levels[0] in (0.0, 1.0)
+    whole = [n for word, n in (("season", 4), ("weekday", 7), ("dow", 7)) if word in words]
+    return (run and len(levels) in whole) or (levels[0] == 1.0 and len(levels) >= 6)
 
 
 def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[str, str]:
@@ -961,6 +1003,13 @@ def _is_amount(column: Column) -> bool:
     least = sizes.min() / sizes.max()  # subjects of a design have as many rows each
     uneven = least < (0.25 if values.min() > 1 else 0.02)  # a family of 1 is a number of people
     return bool(values.min() >= 1 and blocks > 2 * len(sizes) and uneven)
+
+
+def _number_a_design(column: Column) -> bool:
+    """Return whether whole numbers from 0 leave none out and have much the same number of rows each."""
+    levels, sizes = np.unique(column.values[~column.missing], return_counts=True)
+    through = bool((levels == np.arange(len(levels))).all())
+    return through and bool(sizes.min() >= 0.5 * sizes.max())
 
 
 def _has_the_same_blocks(column: Column, columns: Mapping[str, Column], inputs: list[str]) -> bool:

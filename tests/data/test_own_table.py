@@ -9,7 +9,7 @@ import pytest
 from gpmcflow.data.csv_table import find_separator
 from gpmcflow.data.layout import permutation
 from gpmcflow.data.own_table import encode_new, prepare_table, read_table
-from gpmcflow.errors import InputErrors
+from gpmcflow.errors import InputError, InputErrors
 
 N = 40
 
@@ -467,3 +467,26 @@ def test_spaces_part_no_cells_where_they_cut_rows_unlike_or_another_mark_parts(t
     path = tmp_path / "own.csv"
     path.write_text(text, encoding="utf-8")
     assert find_separator(path) == ","
+
+
+def test_blanks_before_quotes_and_quotes_behind_a_backslash(tmp_path):
+    path = tmp_path / "own.csv"
+    path.write_text('name,  team, y\n"a, b",  "X", 1\n"c ""d""", "Y",  2\n', encoding="utf-8")
+    table = read_table(path, ",")
+    assert table.columns == {"name": ["a, b", 'c "d"'], "team": ["X", "Y"], "y": ["1", "2"]}
+    path.write_text('name, y\n"H. \\"Barney\\" E.", 1\n"b", 2\n', encoding="utf-8")
+    assert read_table(path, ",").columns["name"] == ['H. "Barney" E.', "b"]
+    path.write_text('size, y\n5", 1\n "b" c, 2\n', encoding="utf-8")  # as before: quotes are text
+    assert read_table(path, ",").columns["size"] == ['5"', '"b" c']
+    path.write_text('name, y\n"a" b, 1\n', encoding="utf-8")
+    with pytest.raises(InputError, match="row 2: cannot be read as separated text"):
+        read_table(path, ",")
+
+
+def test_lines_beyond_what_is_looked_at_do_not_decide_the_separator(tmp_path):
+    """The last line is cut at 64 kB; in a table parted by spaces all lines have to be alike."""
+    path, names = tmp_path / "wide.txt", [f"v{k}" for k in range(400)]
+    rows = [" ".join(f"{k * r % 97 / 7:.5f}" for k in range(400)) for r in range(1, 40)]
+    path.write_text("\n".join([" ".join(names), *rows]) + "\n", encoding="utf-8")
+    assert path.stat().st_size > 65536
+    assert find_separator(path) == " "

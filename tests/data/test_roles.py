@@ -800,3 +800,70 @@ def test_the_outcome_with_marks_and_numbers_that_begin_again_are_dropped(tmp_pat
     found = seen(tmp_path, "ammonia", **values, dose=numbered, ammonia=[f"{v:.4f}" for v in y])
     assert set(found.settings.drop) == {"as_read", "no."}
     assert "ammonia with marks" in found.summary()
+
+
+def test_places_named_by_what_they_are_the_centre_of(tmp_path):
+    rng = np.random.default_rng(8)
+    lon, lat = rng.uniform(-73.8, -73.5, N).round(4), rng.uniform(45.4, 45.6, N).round(4)
+    found = seen(tmp_path, "cars", centroid_lat=lat, centroid_lon=lon, cars=noise())
+    assert found.settings.coordinates == ("centroid_lon", "centroid_lat")
+    far = {"X_CENTROID": rng.uniform(-400, 400, N), "Y_CENTROID": rng.uniform(-300, 300, N)}
+    assert seen(tmp_path, "cars", **far, cars=noise()).settings.coordinates == tuple(far)
+
+
+def test_subjects_may_be_numbered_from_0(tmp_path):
+    """As many rows each; a number of fish is often 0 and never 7 without a 6."""
+    rng = np.random.default_rng(9)
+    columns = {"subject": [*range(10)] * 6, "month": np.repeat(range(6), 10), "score": noise()}
+    assert seen(tmp_path, "score", **columns).settings.groups == ("subject",)
+    columns["subject"] = rng.poisson(3, N)
+    assert seen(tmp_path, "score", **columns).settings.groups == ()
+
+
+def test_neighbourhoods_of_which_most_stand_in_one_row_are_groups(tmp_path):
+    names = [f"{'abcdefghij'[k // 10]}{'klmnopqrst'[k % 10]}wood" for k in range(36)]
+    column = [*names, *names[: N - 36]]
+    found = seen(tmp_path, "y", neighborhood=column, a=noise(), y=noise())
+    assert found.settings.groups == ("neighborhood",)
+    assert seen(tmp_path, "y", remark=column, a=noise(), y=noise()).settings.groups == ()
+
+
+def test_lines_of_an_order_are_numbers_and_plots_of_a_site_are_groups(tmp_path):
+    lengths = [30, 12, 27, 8, 30, 21, 25, 14]
+    lines = [line for n in lengths for line in range(1, n + 1)]
+    columns = {"order_id": np.repeat(range(11, 19), lengths), "y": noise(len(lines))}
+    for name, groups in (("order_line", set()), ("plot", {"plot"})):
+        found = seen(tmp_path, "y", **{name: lines}, **columns)
+        assert set(found.settings.groups) - {"order_id"} == groups
+
+
+@pytest.mark.parametrize(
+    ("name", "levels", "codes"),
+    [("weekday", range(7), True), ("season", range(1, 5), True), ("season", range(4), True),
+     ("season", range(1, 4), False), ("dow", range(1, 6), False), ("month", range(1, 13), True),
+     ("month", range(3, 10), False)],
+)  # fmt: skip
+def test_a_whole_cycle_is_of_categories_and_a_part_of_numbers(tmp_path, name, levels, codes):
+    column = np.random.default_rng(1).permutation(np.resize(list(levels), 2 * N))
+    found = seen(tmp_path, "y", **{name: column}, a=noise(2 * N), y=noise(2 * N))
+    assert found.settings.categorical == ((name,) if codes else ())
+
+
+def test_counts_expected_are_known_by_their_sum_and_a_share_of_people_is_no_effort(tmp_path):
+    rng = np.random.default_rng(12)
+    expected = np.exp(rng.normal(3.5, 0.7, N)).round(2)
+    deaths = rng.poisson(expected)
+    expected = (expected * deaths.sum() / expected.sum()).round(2)
+    share = rng.uniform(0.04, 0.25, N).round(3)
+    columns = {"POP65": share, "e64": expected, "deaths": deaths}
+    assert seen(tmp_path, "deaths", **columns).settings.exposure == "e64"
+    columns["POP65"] = (1000 * share).astype(int)
+    assert seen(tmp_path, "deaths", **columns).settings.exposure == "POP65"
+    steeper = expected**1.4  # twice of it is not twice the count
+    columns = {"bill": (steeper * deaths.sum() / steeper.sum()).round(2), "deaths": deaths}
+    assert seen(tmp_path, "deaths", **columns).settings.exposure is None
+
+
+def test_whole_numbers_called_cnt_are_counts(tmp_path):
+    rentals = np.random.default_rng(2).normal(4500, 1900, N).round().clip(22).astype(int)
+    assert seen(tmp_path, "cnt", a=noise(), cnt=rentals).reading.kind == "counts"
