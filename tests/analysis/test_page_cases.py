@@ -29,26 +29,36 @@ def test_no_relevant_column_is_said(finished):
     assert section_of(page, "relevance").count(" | no sign | 30 % |") == 8
     edit(folder, "models", lambda t: t.assign(unseen_difference=np.nan))
     alone = section_of(build_page(folder, info), "answer")
-    assert "No single column shows a sign of an effect on readmitted." in alone
+    assert "No single column shows a clear effect on readmitted." in alone
 
 
 def test_an_effect_is_told_by_grades_and_its_chance_is_shown(finished):
-    """Of eight columns: 0.1 % counts as 0.8 %, 0.5 % as 4 %; 3.4 % alone is a sign, 6 % is none."""
+    """Of eight columns: 0.1 % counts as 0.8 %, 0.5 % as 4 %; 3.4 % alone is a sign, 6 % leaves it open."""
     folder, info = finished("machine")
     chances = [0.001, 0.005, 0.034, 0.06, 0.2, 0.3, 0.42, 1.0]
     edit(folder, "relevance", lambda t: t.assign(chance=chances))
     page = build_page(folder, info)
-    grades = [*("clear | 0.1 %", "likely | 0.5 %", "weak sign | 3.4 %", "no sign | 6 %")]
+    grades = [*("clear | 0.1 %", "likely | 0.5 %", "weak sign | 3.4 %", "open | 6 %")]
     relevance = section_of(page, "relevance")
     assert [relevance.count(f"| {grade} |") for grade in grades] == [1] * 4
     answer = section_of(page, "answer")
     assert "One of the eight columns clearly matters" in answer
     assert "it is likely that" in answer
-    assert "weak sign" not in answer
-    edit(folder, "relevance", lambda t: t.assign(chance=[0.034, *[0.5] * 7]))
-    first = pd.read_csv(folder / "relevance.csv")["column"][0].replace("_", " ")
+    names = pd.read_csv(folder / "relevance.csv")["column"].str.replace("_", " ").tolist()
+    assert f"There is a weak sign that {names[2]} matters, too." in answer
+    assert f"It remains open whether {names[3]} matters." in answer
+    edit(folder, "relevance", lambda t: t.assign(chance=[0.001, 0.06, 0.09, *[0.4] * 5]))
     answer = section_of(build_page(folder, info), "answer")
-    assert f"There is a weak sign that {first} matters." in answer
+    assert f"It remains open whether {names[1]} and {names[2]} matter." in answer
+    assert "weak sign" not in answer
+    assert "no sign of an effect" not in answer  # five are too many to name
+    edit(folder, "relevance", lambda t: t.assign(chance=[0.001] * 5 + [0.099, 0.1, 0.7]))
+    answer = section_of(build_page(folder, info), "answer")
+    assert f"It remains open whether {names[5]} matters." in answer
+    assert f"{names[6]} and {names[7]} show no sign of an effect." in answer
+    edit(folder, "relevance", lambda t: t.assign(chance=[0.034, *[0.5] * 7]))
+    answer = section_of(build_page(folder, info), "answer")
+    assert f"There is a weak sign that {names[0]} matters." in answer
     assert "No single column" not in answer
 
 

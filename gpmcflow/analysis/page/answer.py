@@ -131,19 +131,18 @@ def _separated(analysis: Analysis) -> Markup:
 
 
 def _none_seen(analysis: Analysis) -> Markup:
-    """Columns without any sign of an effect, where they are few and others have one."""
-    shifts = standing.changes(analysis)
+    """Columns that may matter or not, and those without any sign of an effect, where others have one."""
     shared = {column for own in standing.together(analysis) for column in own.columns}
-    names = [
-        shift.name
-        for shift in shifts
-        if shift.state == standing.NONE and shift.kind != "place" and shift.column not in shared
-    ]
-    seen = any(shift.seen for shift in shifts)
-    if not 0 < len(names) <= 4 or not seen or standing.nothing_learnt(analysis):
+    shifts = [s for s in standing.changes(analysis) if s.kind != "place"]
+    if not any(s.seen for s in shifts) or standing.nothing_learnt(analysis):
         return Markup("")
-    shows = "shows" if len(names) == 1 else "show"
-    return html.naming(f"{{}} {shows} no sign of an effect.", html.names(names))
+    parts, none = [], "{{}} show{} no sign of an effect."
+    unsure = "It remains open whether {{}} matter{}."
+    for state, sentence in ((standing.UNSURE, unsure), (standing.NONE, none)):
+        names = [s.name for s in shifts if s.state == state and s.column not in shared]
+        if len(names) <= 4:
+            parts.append(html.naming(sentence.format("s" * (len(names) == 1)), html.names(names)))
+    return html.sentences(*parts)
 
 
 def _error(analysis: Analysis, row: pd.Series) -> str:

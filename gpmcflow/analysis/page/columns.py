@@ -180,7 +180,7 @@ def columns_answer(analysis: Analysis) -> Markup:
         )
         doubt = Markup(text).format(html.italic(analysis.target), analysis.own.overall)
     moved = _grades_move(analysis, clear)
-    sign = "There is a weak sign that {} matter{}."
+    sign = f"There is a weak sign that {{}} matter{{}}{', too' * bool(clear or likely)}."
     return html.sentences(
         "" if found else doubt,
         moved,
@@ -188,7 +188,7 @@ def columns_answer(analysis: Analysis) -> Markup:
         *_spelled(analysis, [] if moved else clear),
         "" if clear else _along(analysis, sets),
         _may_matter("It is likely that {} matter{}.", likely) if sets or not clear else "",
-        "" if clear or likely or sets else _may_matter(sign, weak),
+        "" if sets else _may_matter(sign, weak),
         _location(analysis),
         doubt if found else "",
         _overall(analysis),
@@ -217,10 +217,10 @@ def _matter(
         return []
     if n > 1 and standing.against_base(analysis) == "better":
         text = Markup(
-            "Together the columns predict {} better than the {}, but no single one shows a sign of an effect."
+            "Together the columns predict {} better than the {}, but no single one shows a clear effect."
         ).format(target, analysis.own.overall)
         return [text]
-    return [Markup("No single column shows a sign of an effect on {}.").format(target)]
+    return [Markup("No single column shows a clear effect on {}.").format(target)]
 
 
 def _sentences(clauses: list[Markup]) -> list[Markup]:
@@ -281,6 +281,7 @@ def _location(analysis: Analysis) -> str:
         standing.CLEAR: "matters too",
         standing.LIKELY: "is likely to matter too",
         standing.WEAK: "shows a weak sign of an effect",
+        standing.UNSURE: "shows no clear effect",
     }
     return f"Location {said.get(place.state, 'shows no sign of an effect')}."
 

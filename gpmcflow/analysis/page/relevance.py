@@ -151,11 +151,11 @@ def _grades(analysis: Analysis, n: int) -> str:
     if standing.nothing_learnt(analysis):
         return f"The model does no better than the average, so no change here counts as an effect. {what}"
     if n == 1:
-        return f"{what} Below 1 % an effect is clear, below 5 % likely."
+        return f"{what} Below 1 % an effect is clear, below 5 % likely, below 10 % open."
     return (
         f"{what} Counting all {words.count(n)} columns (the chance times {n}), an effect is clear below 1 % "
         "and likely below 5 %. A chance below 5 % for the column alone is a weak sign: one in twenty columns "
-        "without any effect gets there by luck."
+        "without any effect gets there by luck. Up to 10 % it remains open whether it matters."
     )
 
 

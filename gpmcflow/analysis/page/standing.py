@@ -14,8 +14,14 @@ from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.data.outcome_kinds import KINDS
 
-CLEAR, LIKELY, WEAK, NONE = "clear", "likely", "weak sign", "no sign"  # of an effect
-_WEAK = 0.05  # chance of such a difference in one column, were it flat
+CLEAR, LIKELY, WEAK, UNSURE, NONE = (
+    "clear",
+    "likely",
+    "weak sign",
+    "open",
+    "no sign",
+)  # of an effect
+_WEAK, _UNSURE = 0.05, 0.1  # chance of such a difference in one column, were it flat
 
 
 def against_base(analysis: Analysis) -> str:
@@ -115,7 +121,7 @@ class Change(NamedTuple):
     lower: float
     upper: float
     chance: float  # of such a difference, were this column flat
-    state: str  # CLEAR, LIKELY, WEAK or NONE
+    state: str  # CLEAR, LIKELY, WEAK, UNSURE or NONE
 
     @property
     def name(self) -> str:
@@ -207,7 +213,7 @@ def _state(chance: float, n: int) -> str:
     """By the chance that any of n columns would show such a difference, were all flat; weak: this one."""
     if chance * n < LIKELY_CHANCE:
         return CLEAR if chance * n < CLEAR_CHANCE else LIKELY
-    return WEAK if chance < _WEAK else NONE
+    return WEAK if chance < _WEAK else UNSURE if chance < _UNSURE else NONE
 
 
 def ends(change: Change, analysis: Analysis) -> str:
