@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import gzip
 
 import pandas as pd
 import pytest
@@ -182,24 +183,28 @@ def test_yaml_keeps_names_as_text():
                     assert all(isinstance(column, str) for column in columns), (name, use)
 
 
-def test_a_file_that_a_package_ships_stays_as_it_is_and_bz2_is_unpacked(tmp_path, monkeypatch):
+def test_a_file_that_a_package_ships_stays_as_it_is_and_a_packed_one_is_unpacked(
+    tmp_path, monkeypatch
+):
     """The package need not be imported; one that is not installed is named with what installs it."""
     text = b"a;b\r\n1,5;.\r\n"
     (tmp_path / "field_test_toy" / "data").mkdir(parents=True)
     (tmp_path / "field_test_toy" / "__init__.py").write_text("raise RuntimeError")
     (tmp_path / "field_test_toy" / "data" / "as_is.csv").write_bytes(text)
-    (tmp_path / "field_test_toy" / "data" / "packed.csv.bz2").write_bytes(bz2.compress(text))
+    for end, pack in (("bz2", bz2.compress), ("gz", gzip.compress)):
+        (tmp_path / "field_test_toy" / "data" / f"packed.csv.{end}").write_bytes(pack(text))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sources, "SHIPPED", tmp_path / "shipped.csv")
-    rows = ("toy/one,field_test_toy/data/as_is.csv", "toy/two,field_test_toy/data/packed.csv.bz2")
-    absent = "toy/three,field_test_absent/data/as_is.csv"
+    files = {"toy/one": "as_is.csv", "toy/two": "packed.csv.bz2", "toy/three": "packed.csv.gz"}
+    rows = (f"{name},field_test_toy/data/{file}" for name, file in files.items())
+    absent = "toy/four,field_test_absent/data/as_is.csv"
     sources.SHIPPED.write_text("\n".join(("name,path", *rows, absent)))
     sources.shipped.cache_clear()
     try:
-        assert [sources.csv_bytes(name) for name in ("toy/one", "toy/two")] == [text, text]
+        assert [sources.csv_bytes(name) for name in files] == [text] * 3
         with pytest.raises(
             LookupError, match=r"field_test_absent is not installed; .*README.md says how"
         ):
-            sources.csv_bytes("toy/three")
+            sources.csv_bytes("toy/four")
     finally:
         sources.shipped.cache_clear()
