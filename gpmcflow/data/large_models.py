@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from gpmcflow.data.columns import Column, as_argument, term_names
+from gpmcflow.data.target import Target
 
 MANY_ROWS = 2000
 MOST_FUNCTIONS = 380  # of a model: 400 is the limit, and held-out rows change ranges a little
@@ -22,6 +23,15 @@ REACH = (0.5, 0.5)  # mean, sd of the log length scale of curves, in units of th
 SURFACE_SPREAD = 0.25  # standard deviation of the log length scale of a surface
 OF_A_SEASON = 60  # functions of a periodic term with its default hyperprior, and some to spare
 STRAIGHT = "linear() + constant(signal_sd=2.0)"
+
+
+def is_large(n_rows: int, target: Target) -> bool:
+    """Whether dense covariances take too long: by the rows times the latent functions of each.
+
+    Of classes these are one fewer than there are classes.
+    """
+    functions_of_a_row = len(target.levels) - 1 if target.kind == "classes" else 1
+    return n_rows * functions_of_a_row > MANY_ROWS
 
 
 class LargeModels:

@@ -19,7 +19,7 @@ from gpmcflow.data.column_uses import (
 )
 from gpmcflow.data.columns import Column, as_argument, name_words, yaml_text
 from gpmcflow.data.grades import listed_grades
-from gpmcflow.data.large_models import MANY_ROWS, STRAIGHT, WIDTHS, LargeModels
+from gpmcflow.data.large_models import MANY_ROWS, STRAIGHT, WIDTHS, LargeModels, is_large
 from gpmcflow.data.own_settings import TableSettings
 from gpmcflow.data.seasons import Season
 from gpmcflow.data.times import KNOWN, counts_of, ends_of, known_times
@@ -39,17 +39,16 @@ def models_of(
     settings: TableSettings,
     season: tuple[str, Season] | None,
     *,
-    n_rows: int,
-    kind: str,
+    many: bool,
     areas: tuple[str, str] | None = None,
 ) -> tuple[dict[str, str], LargeModels | None]:
     """Return models to start from, name -> covariance, and what those of basis functions need.
 
-    `inputs` are the columns used but for groups, each of which has a term of its own in all models. `areas`
-    are a column of areas and the name of their graph.
+    `inputs` are the columns used but for groups, each of which has a term of its own in all models. ``many``
+    rows have basis functions alone. `areas` are a column of areas and the name of their graph.
     """
     if areas is not None:
-        models, large = models_of(columns, inputs, settings, season, n_rows=n_rows, kind=kind)
+        models, large = models_of(columns, inputs, settings, season, many=many)
         column, graph = as_argument(areas[0]), areas[1]
         apart, near = f"group({column})", f"areal({column}, graph={graph})"
         own = next(name for name in ("levels", "plain", *models) if name in models)
@@ -64,7 +63,7 @@ def models_of(
     places = settings.coordinates
     wave = f"periodic({as_argument(season[0])}, period={season[1].period:.10g})" if season else None
     large = LargeModels(columns, inputs, places, wave)
-    if n_rows > MANY_ROWS:
+    if many:
         models = large.covariances
     else:
         models = _dense_models(inputs, places)
@@ -72,7 +71,7 @@ def models_of(
             models[ADDITIVE] = large.covariances["curves"]
         else:
             large = None
-    if season and n_rows <= MANY_ROWS:
+    if season and not many:
         rest = "" if len(inputs) == 1 else "squared_exponential(ard=True) + "
         slow = f"squared_exponential({as_argument(season[0])}, name='trend')"
         models["seasons"] = f"{rest}{slow} + {wave}"
@@ -207,7 +206,7 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
         lines += _large(suggestion)
     lines += [f"# {line}" for law in suggestion.others.values() for line in law.why]
     lines += ["# no column named: all of them; each model has a covariance", "models:"]
-    many = suggestion.n_rows > MANY_ROWS
+    many = is_large(suggestion.n_rows, target)
     for model, covariance in suggestion.models.items():
         law = suggestion.others.get(model)
         if law is not None:
@@ -229,9 +228,12 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
 def _large(suggestion: Suggestion) -> list[str]:
     """Why models have basis functions, and the hyperpriors of their length scales."""
     lines = []
-    if suggestion.n_rows > MANY_ROWS:
+    rows, classes = f"{suggestion.n_rows} rows", len(suggestion.target.levels)
+    if is_large(suggestion.n_rows, suggestion.target):
+        if suggestion.target.kind == "classes":
+            rows += f" x {classes - 1} functions of {classes} classes"
         lines = [
-            f"# {suggestion.n_rows} rows: a dense covariance takes hours above 2000, so each model has",
+            f"# {rows}: a dense covariance takes hours above {MANY_ROWS}, so each model has",
             "# basis functions, at most 400 for each, fewer the longer their length scales are.",
         ]
     if suggestion.large.straight:

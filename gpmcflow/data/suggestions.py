@@ -36,7 +36,7 @@ from gpmcflow.data.csv_table import (
 )
 from gpmcflow.data.grades import grade_order
 from gpmcflow.data.known_files import MAP, NamedLevels, read_known
-from gpmcflow.data.large_models import LargeModels
+from gpmcflow.data.large_models import LargeModels, is_large
 from gpmcflow.data.other_laws import OVERDISPERSED, OtherLaw, other_laws, overdispersion
 from gpmcflow.data.outcome_again import (
     find_leak,
@@ -274,7 +274,7 @@ def suggest(
         settings = replace(settings, test_by=names_held_out)
     models, large = models_of(
         columns, explaining, settings, season,
-        n_rows=len(table.rows), kind=coded.kind, areas=area and (area.column, area.graph),
+        many=is_large(len(table.rows), coded), areas=area and (area.column, area.graph),
     )  # fmt: skip
     counted = coded.unit and coded.kind != "survival"
     unit = coded.unit_values(columns[coded.unit]) if counted else np.ones(len(outcome))

@@ -168,6 +168,30 @@ def test_one_input_gets_curves_and_many_rows_basis_functions(tmp_path):
     assert "structure" not in few.text("own")
 
 
+@pytest.mark.parametrize(("n_classes", "many"), [(2, False), (3, False), (5, True)])
+def test_many_classes_have_basis_functions_from_fewer_rows_on(tmp_path, n_classes, many):
+    """600 rows have 600 latent numbers of two classes, and 2,400 of five."""
+    rng = np.random.default_rng(5)
+    rows = [
+        f"{a:.3f},{b:.3f},{'pqrst'[k % n_classes]}"
+        for k, (a, b) in enumerate(rng.normal(size=(600, 2)))
+    ]
+    path = tmp_path / "own.csv"
+    path.write_text("a,b,kind\n" + "\n".join(rows) + "\n", encoding="utf-8")
+    suggestion = suggest(path, "kind")
+    assert set(suggestion.models) == (
+        {"surface", "curves", "plain"} if many else {"relevance", "smooth", "plain", "curves"}
+    )
+    text = suggestion.text("own")
+    assert (
+        "600 rows x 4 functions of 5 classes: a dense covariance takes hours above" in text
+    ) == many
+    stated = yaml.safe_load(text)["models"]
+    assert {own.get("structure") for own in stated.values()} == (
+        {"basis"} if many else {None, "basis"}
+    )
+
+
 def test_models_of_many_rows_have_as_many_functions_as_fit(tmp_path):
     """Curves of the columns that leave functions, a surface of two, slopes of the others."""
     rng = np.random.default_rng(0)
