@@ -730,11 +730,10 @@ def are_expected(target: Column, column: Column) -> bool:
         return False
     order = np.argsort(e)
     few, many = np.array_split(order, 2)
-    parts = [
-        y[part].sum() / e[part].sum() for part in (few, many)
-    ]  # twice as many, twice the count
+    parts = [y[part].sum() / e[part].sum() for part in (few, many)]
     spread = y.var() > OVERDISPERSED * e.mean()  # else any number near the mean would do
     close = ((y - e) ** 2 / e).mean() <= OVERDISPERSED
+    # twice as many expected are twice the count
     return bool(spread and close and max(parts) <= (1.0 + SAME_SHARE) * min(parts))
 
 
@@ -753,10 +752,9 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         stated = is_id_of(name) or (name.lower() in ("nr", "case") and levels > MOST_LEVELS)
         is_id = bool(stated or words & ID_WORDS or ID_ENDS.search(name))
         words = {last_word(name)} if not is_id else words  # a lot, not the frontage of a lot
-        often = 0.8 if words & SUBJECT_WORDS and levels > MANY_NAMES else 0.5
-        often = max(
-            often, 0.7 if is_id or (words & SUBJECT_WORDS and column.values is None) else 0.0
-        )
+        subjects = bool(words & SUBJECT_WORDS)
+        often = 0.7 if is_id or (subjects and column.values is None) else 0.5
+        often = 0.8 if subjects and levels > MANY_NAMES and not is_id else often
         repeated = levels <= often * known
         sure = stated or words & CODE_SYSTEMS or last_word(name).endswith("code")  # no amounts
         most = known if words & SUBJECT_WORDS or sure else MOST_GROUPS

@@ -14,6 +14,7 @@ from scipy.special import expit, log_ndtr, ndtr
 
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.base import CompiledValue, Likelihood, flat_rows, values_and_slopes
+from gpmcflow.likelihoods.levels import are_numbers
 from gpmcflow.likelihoods.sites import Sites, thresholded
 from gpmcflow.likelihoods.tilted import logistic_moments
 from gpmcflow.numerics.code_cache import compiled, compiled_elementwise
@@ -41,11 +42,12 @@ class BinaryLikelihood(Likelihood):
     def coded(self, y: Any) -> Any:
         """Labels as they are; `InputError` for words, of which nothing says which is +1."""
         values = np.asarray(y)
-        if values.dtype.kind in "OUST" and values.size and isinstance(values.ravel()[0], str):
-            shown = str(values.ravel()[0])
+        if not are_numbers(values):
+            first, last = str(values.ravel()[0]), max(str(value) for value in values.ravel())
             raise InputError(
-                f"{self.name} likelihood: y[0] is {shown!r}; allowed: -1 and +1; write np.where(y == "
-                f"{shown!r}, 1, -1), or take GPModel.from_frame, which codes two labels"
+                f"{self.name} likelihood: y[0] is {first!r}; allowed: -1 and +1; write "
+                f"np.where(np.asarray(y) == {last!r}, 1, -1) if {last!r} is to be +1, or take "
+                "GPModel.from_frame, which codes two labels"
             )
         return y
 

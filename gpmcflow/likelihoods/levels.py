@@ -41,8 +41,14 @@ def coded_levels(y: Any, levels: int | Sequence[str] | None, who: str, noun: str
     if values.dtype.kind in "iufb":
         return values
     if not isinstance(levels, tuple):
-        _require_numbers(values, levels, who, noun)
-        return y
+        if are_numbers(values):
+            return y
+        names = tuple(sorted({str(value) for value in values.ravel()}))
+        stated = "left out" if levels is None else str(levels)
+        raise InputError(
+            f"{who} likelihood: y[0] is {str(values.ravel()[0])!r}, and levels is {stated}; name the {noun} "
+            f"in their order, such as levels={names[:4]!r}"
+        )
     places = {level: k + 1.0 for k, level in enumerate(levels)}
     for i, value in enumerate(values.ravel()):
         if str(value) not in places:
@@ -53,16 +59,13 @@ def coded_levels(y: Any, levels: int | Sequence[str] | None, who: str, noun: str
     return np.array([places[str(value)] for value in values.ravel()]).reshape(values.shape)
 
 
-def _require_numbers(values: np.ndarray, levels: Any, who: str, noun: str) -> None:
+def are_numbers(values: np.ndarray) -> bool:
+    """Whether all observations are numbers, or text of them."""
     try:
         values.astype(float)
     except (TypeError, ValueError):
-        names = tuple(sorted({str(value) for value in values.ravel()}))
-        stated = "left out" if levels is None else str(levels)
-        raise InputError(
-            f"{who} likelihood: y[0] is {str(values.ravel()[0])!r}, and levels is {stated}; name the {noun} "
-            f"in their order, such as levels={names[:4]!r}"
-        ) from None
+        return False
+    return True
 
 
 def require_levels(y: np.ndarray, n_levels: int, who: str, noun: str) -> None:

@@ -127,6 +127,14 @@ def test_classes_that_count_from_zero_are_named_by_their_numbers():
     assert classes_of(gp.Softmax(), y + 1) == (3, named[1])
 
 
+def test_numbers_in_text_are_labels_and_grades():
+    y = ["1", "-1", "1"]
+    for own in (y, np.array(y, dtype=object)):
+        model = gp.GPModel(np.arange(3.0), own, gp.Matern32(), gp.Logistic())
+        assert model.y.tolist() == [1.0, -1.0, 1.0]
+    assert classes_of(gp.Ordinal(3), ["1", "3", "2"]) == (3, [1.0, 3.0, 2.0])
+
+
 @pytest.mark.parametrize(
     ("likelihood", "y", "message"),
     [
@@ -135,7 +143,7 @@ def test_classes_that_count_from_zero_are_named_by_their_numbers():
         (gp.Ordinal(("a", "b")), ["b", "c"], r"y\[1\] is 'c'; allowed: a, b; add it to levels"),
         (gp.Softmax(3), [0, 2], r"y\[0\] is 0; allowed: classes 1 to 3, .*write y \+ 1$"),
         (gp.Ordinal(3), [1, 4], r"y\[1\] is 4; allowed: grades 1 to 3, or their names as words$"),
-        (gp.Probit(), ["no", "yes"], r"y\[0\] is 'no'; allowed: -1 and \+1; write np.where\(y == 'no'"),
+        (gp.Probit(), ["no", "yes"], r"y\[0\] is 'no'; allowed: -1 and \+1; write .* == 'yes', 1, -1\)"),
         (gp.HeteroscedasticGaussian(), ["no", "yes"], "y holds other than numbers"),
         (gp.Softmax(), ["no", None, "yes"], r"y\[1\] is missing; leave the case out"),
         (gp.Ordinal(("a", "b")), ["a", np.nan], r"y\[1\] is missing; leave the case out"),

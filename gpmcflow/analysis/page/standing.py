@@ -14,13 +14,8 @@ from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.results import Analysis, label
 from gpmcflow.data.outcome_kinds import KINDS
 
-CLEAR, LIKELY, WEAK, UNSURE, NONE = (
-    "clear",
-    "likely",
-    "weak sign",
-    "open",
-    "no sign",
-)  # of an effect
+# What is seen of an effect.
+CLEAR, LIKELY, WEAK, UNSURE, NONE = "clear", "likely", "weak sign", "open", "no sign"
 _WEAK, _UNSURE = 0.05, 0.1  # chance of such a difference in one column, were it flat
 
 
