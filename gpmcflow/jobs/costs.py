@@ -305,10 +305,15 @@ class Context:
     def job(self, seconds: float, array_bytes: int, disk: int) -> Cost:
         """Cost of a sampling job: with the start of Python, and the memory of its workers."""
         pool = self.workers if self.workers > 1 else 0
-        start = startup()[0] + (self.start_of_workers if pool else 0.0)
+        start = self.start_of_job + (self.start_of_workers if pool else 0.0)
         return Cost(
             start + seconds, int(array_bytes) + (1 + pool) * startup()[1], int(disk) + SMALL
         )
+
+    @property
+    def start_of_job(self) -> float:
+        """Seconds that the process of a job takes to start."""
+        return 0.0 if self.started else startup()[0]
 
     @property
     def start_of_workers(self) -> float:
@@ -317,12 +322,8 @@ class Context:
 
     def single(self, seconds: float, array_bytes: int, disk: int = 0) -> Cost:
         """Cost of a job in one process."""
-        start, process = startup()
-        return Cost(
-            (0.0 if self.started else start) + seconds,
-            int(array_bytes) + process,
-            int(disk) + SMALL,
-        )
+        array_bytes = int(array_bytes) + startup()[1]
+        return Cost(self.start_of_job + seconds, array_bytes, int(disk) + SMALL)
 
 
 def cost_of_making(make: Callable[..., Any]) -> Callable[[Context, Any], Cost]:

@@ -166,8 +166,7 @@ def _job(
     context: Context, job: PlannedJob, cost: Callable[[Context, PlannedJob], Cost | None] | None
 ) -> JobForecast:
     if cost is None:
-        seconds, memory = startup()
-        own = Cost((not context.started) * seconds + TABLE_SECONDS, 2 * memory, TABLE_BYTES)
+        own = Cost(context.start_of_job + TABLE_SECONDS, 2 * startup()[1], TABLE_BYTES)
         return JobForecast(job, own, 1, minor=True)
     cores = min(job.stage.ask.threads(context.config, job), context.cores)
     if job.problem in context.config["problems"] and context.dataset(job.problem) is None:

@@ -1,13 +1,14 @@
 """The jobs of a config without Snakemake: in this process, and in processes that it forks.
 
-A run of seconds is over before a workflow engine has started its jobs. The jobs call the same functions,
-write the same files, and leave the notes that Snakemake would (`Notes`): either goes on from what the other
-made.
+A process of its own takes two seconds to load what a job needs, which a fork of this one has. The jobs call
+the same functions, write the same files, and leave the notes that Snakemake would (`Notes`): either goes on
+from what the other made.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import importlib.util
 import io
 import json
@@ -19,13 +20,15 @@ import signal
 import sys
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import connection
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from gpmcflow.errors import GpmcflowError
+from gpmcflow.execution.pools import CAN_FORK
 from gpmcflow.jobs.study import PlannedJob, listed
 from gpmcflow.pipeline.plan import Plan, outputs_of
 from gpmcflow.storage.atomic import atomic_path
@@ -33,8 +36,10 @@ from gpmcflow.storage.machine import machine_error
 
 RECORD_FORMAT = 6  # of Snakemake's notes, as they are written here
 _LONGEST_NAME = 254  # of a file of such a note
+_SIGNAL_OF_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG of prctl
 # loaded once, before processes are forked
 _HEAVY = ("gpmcflow.analysis.steps", "dask.array")
+_OF_DRAWS = ("arviz_stats", "distributed", "h5netcdf", "scipy.stats")  # Dask asks `distributed`
 
 
 class Ended(NamedTuple):
@@ -52,9 +57,24 @@ class Failure(NamedTuple):
     ended: Ended
 
 
+class _Running(NamedTuple):
+    """A job in a process of its own, with the cores it has, and when it began."""
+
+    job: PlannedJob
+    process: ForkProcess
+    threads: int
+    began: float
+
+
 def takes(config: Mapping[str, Any]) -> bool:
-    """Whether the jobs of a config are run here, if no options of Snakemake are given."""
-    return is_quick(config) and usable()
+    """Whether the jobs of a config are run here, if no options of Snakemake are given.
+
+    Analyses alone are, by Monte Carlo where each job can be forked.
+    """
+    if config["studies"] or not config["analyses"]:
+        return False
+    forks = CAN_FORK and not config["execution"]["scheduler"]
+    return (is_quick(config) or forks) and usable()
 
 
 def is_quick(config: Mapping[str, Any]) -> bool:
@@ -80,34 +100,41 @@ def run_jobs(
 ) -> Failure | None:
     """Run the jobs of a checked config in the current folder that are not done; return the first failure.
 
-    ``cores`` is the number of jobs at a time. ``finished(k, n, job, seconds)`` is called after the k-th of n.
-    One job at a time runs in this process, others beside it in processes of their own where the system forks.
+    ``cores`` is the number of jobs at a time, or of their workers. ``finished(k, n, job, seconds)`` is called
+    after the k-th of n. Of quick analyses one job at a time runs in this process; others run in processes of
+    their own where the system forks, so that the memory of a job, and what kills it, end with it.
     """
     plan = Plan(config)
     stale = _stale(plan)
-    waiting, done, running = list(stale), 0, {}  # type: list[PlannedJob], int, dict[Any, Any]
-    cores = cores if sys.platform.startswith("linux") else 1
+    waiting, done, running = list(stale), 0, {}  # type: list[PlannedJob], int, dict[Any, _Running]
+    here, cores = is_quick(config), cores if CAN_FORK else 1
 
-    def ready() -> list[PlannedJob]:
-        unfinished = [*waiting, *(job for job, *_ in running.values())]
-        made = set(outputs_of(unfinished))
-        return [job for job in waiting if not made & set(job.needs)]
+    def startable() -> Iterator[tuple[PlannedJob, int]]:
+        """Jobs that need no other and have the cores they ask for, and how many those are."""
+        made = set(outputs_of([*waiting, *(own.job for own in running.values())]))
+        free = cores - sum(own.threads for own in running.values())
+        for job in waiting:
+            threads = min(plan.threads(job.stage)(job.wildcards), cores)
+            if threads <= free and not made & set(job.needs):
+                free -= threads
+                yield job, threads
 
     failure: Failure | None = None
     try:
         while running or (waiting and failure is None):
-            able = [] if failure else ready()
-            for job in able[1 : cores - len(running)]:
+            starting = [] if failure else list(startable())
+            first = starting.pop(0) if here and starting else None
+            for job, threads in starting:
                 waiting.remove(job)
-                running |= _forked(plan, job)
+                running |= _forked(plan, job, threads)
             ended = []
-            if able and len(running) < cores:
+            if first:
                 # what is loaded for it is there for those that are forked later
-                waiting.remove(able[0])
-                ended.append((able[0], _called(plan, able[0])))
+                waiting.remove(first[0])
+                ended.append((first[0], _called(plan, *first)))
             for end in connection.wait(list(running), timeout=0.0 if ended else None):
-                job, process, began = running.pop(end)
-                ended.append((job, _received(end, process, began)))
+                own = running.pop(end)
+                ended.append((own.job, _received(end, own)))
             for job, how in ended:
                 if how.code:
                     failure = failure or Failure(job, how)
@@ -115,10 +142,21 @@ def run_jobs(
                     done += 1
                     finished(done, len(stale), job, how.seconds)
     finally:
-        for _, process, _ in running.values():
-            process.terminate()
-            process.join()
+        _end(list(running.values()))
     return failure
+
+
+def _end(running: Sequence[_Running]) -> None:
+    """End the processes of jobs, each after the segment it is at; at once if a signal comes meanwhile."""
+    for own in running:
+        own.process.terminate()
+    try:
+        for own in running:
+            own.process.join()
+    except BaseException:
+        for own in running:
+            own.process.kill()
+        raise
 
 
 def _stale(plan: Plan) -> list[PlannedJob]:
@@ -230,7 +268,7 @@ class Named(list):
         return self._named.items()
 
 
-def _as_in_a_script(plan: Plan, job: PlannedJob) -> SimpleNamespace:
+def _as_in_a_script(plan: Plan, job: PlannedJob, threads: int) -> SimpleNamespace:
     """The object that Snakemake puts into the script of a rule."""
     stage = job.stage
     return SimpleNamespace(
@@ -241,28 +279,28 @@ def _as_in_a_script(plan: Plan, job: PlannedJob) -> SimpleNamespace:
         input=Named(plan.inputs(stage)(job.wildcards), flat=True),
         output=Named({name: path.format(**job.wildcards) for name, path in stage.files.items()}),
         log=[job.log],
-        threads=1,
+        threads=threads,
     )
 
 
-def call(plan: Plan, job: PlannedJob) -> None:
-    """Make a job's outputs in this process, and its notes."""
+def call(plan: Plan, job: PlannedJob, threads: int = 1) -> None:
+    """Make a job's outputs in this process, or in ``threads`` workers of it, and its notes."""
     from gpmcflow.jobs.job import run_job
 
     began = time.time()
     for path in [*outputs_of([job]), job.log]:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     Path(job.log).unlink(missing_ok=True)
-    run_job(_as_in_a_script(plan, job))
+    run_job(_as_in_a_script(plan, job, threads))
     Notes(plan, job).write(began)
 
 
-def _called(plan: Plan, job: PlannedJob) -> Ended:
+def _called(plan: Plan, job: PlannedJob, threads: int) -> Ended:
     """How a job ended that was called in this process."""
     began, text = time.monotonic(), io.StringIO()
     try:
         with contextlib.redirect_stderr(text), _own_logging():
-            call(plan, job)
+            call(plan, job, threads)
         code = 0
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 1
@@ -294,42 +332,54 @@ def _own_logging() -> Iterator[None]:
         log.setLevel(kept[1])
 
 
-def _forked(plan: Plan, job: PlannedJob) -> dict[Any, tuple]:
+def _forked(plan: Plan, job: PlannedJob, threads: int) -> dict[Any, _Running]:
     """A process for a job, by the end of the pipe that tells how it ended."""
     import importlib
 
-    for module in _HEAVY:
+    for module in (*_HEAVY, *(() if is_quick(plan.config) else _OF_DRAWS)):
         importlib.import_module(module)
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
-    process = context.Process(target=_child, args=(plan, job, there))
+    process = context.Process(target=_child, args=(plan, job, threads, there))
     process.start()
     there.close()
-    return {here: (job, process, time.monotonic())}
+    return {here: _Running(job, process, threads, time.monotonic())}
 
 
-def _child(plan: Plan, job: PlannedJob, there: Any) -> None:
+def _child(plan: Plan, job: PlannedJob, threads: int, there: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
-    there.send(_called(plan, job))
+    _end_without_parent()
+    there.send(_called(plan, job, threads))
     there.close()
     sys.stdout.flush()
     os._exit(0)  # what a process frees at its end is freed with it
 
 
-def _received(end: Any, process: Any, began: float) -> Ended:
+def _end_without_parent() -> None:
+    """Let the kernel send this process SIGTERM when its parent is gone, however that ended."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    ctypes.CDLL(None).prctl(_SIGNAL_OF_PARENTS_DEATH, signal.SIGTERM)
+    if os.getppid() != parent.pid:  # it was gone before
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _received(end: Any, own: _Running) -> Ended:
+    process = own.process
     try:
         ended = end.recv()
         process.join()
     except EOFError:
         process.join()
+        assert process.exitcode is not None
         text = f"the process ended with code {process.exitcode}"
         if process.exitcode < 0:
             text = f"the process was killed by {signal.Signals(-process.exitcode).name}"
             if process.exitcode == -signal.SIGKILL:
                 text += ", as the kernel does where memory is short"
-        ended = Ended(1, f"ERROR: {text}", time.monotonic() - began)
+        ended = Ended(1, f"ERROR: {text}", time.monotonic() - own.began)
     finally:
         end.close()
     return ended

@@ -128,9 +128,10 @@ def run(
 
     ``cores`` is the number of jobs at a time, None for all cores. Without ``options`` a line is
     printed for each finished step, or the error; with them Snakemake gets them and speaks for itself.
+    Jobs of analyses run without Snakemake where `in_process.takes` them.
     ``quick`` runs an analysis by approximations only; else the forecast of one is printed first.
     Raises `InputErrors` with all that is wrong with the files and models of analyses, before any job runs.
-    Ctrl-C, SIGTERM and SIGHUP stop Snakemake and its jobs; the same call goes on from there. At the end
+    Ctrl-C, SIGTERM and SIGHUP stop the jobs; the same call goes on from there. At the end
     every file that this config makes is compared with its checksum; a damaged or missing one is a line, and
     exit code 1.
     """
@@ -189,19 +190,19 @@ def _in_process(checked: dict, config: Path, cores: int) -> tuple[int, list]:
             return -came[-1], came
     if failure is None:
         return 0, came
-    if failure.ended.code == EXIT_CODE:  # a job in this process hears the signal itself
+    log, errors = os.path.join(relative, failure.job.log), _errors(failure.ended.text)
+    if failure.ended.code == EXIT_CODE and not errors:  # the job was sent the signal itself
         return -signal.SIGTERM, [signal.SIGTERM]
-    log = os.path.normpath(os.path.join(relative, failure.job.log))
-    lines = [*_errors(failure.ended.text), f"failed: {failure.job.rule}, log: {log}"]
+    errors = errors or failure.ended.text.splitlines()[-_TAIL:]
+    lines = [*errors, f"failed: {failure.job.rule}, log: {os.path.normpath(log)}"]
     print("\n".join([*lines, _unfinished(relative)]), file=sys.stderr)
     return 1, came
 
 
 def _errors(text: str) -> list[str]:
-    """The errors of a job's own among what it wrote, else the last lines."""
+    """The errors of a job's own among what it wrote."""
     lines = text.splitlines()
-    own = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    return own or lines[-_TAIL:]
+    return [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
 
 
 def _unfinished(folder: str) -> str:

@@ -1,20 +1,24 @@
-"""A quick run without Snakemake: the same files and notes, each of the two goes on from the other."""
+"""Analyses without Snakemake: the same files and notes, each of the two goes on from the other."""
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 
 from gpmcflow.analysis import steps
 from gpmcflow.cli import main
 from gpmcflow.pipeline import in_process
+from gpmcflow.pipeline.run import check_for_run
 from gpmcflow.storage.checksums import sha256_of
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +29,13 @@ models:
   straight: {covariance: "linear() + constant()"}
   curved: {covariance: "squared_exponential()"}
 """
+BY_DRAWS = (
+    CONFIG
+    + """
+sampling: {chains: 2, draws: 20, warmup: 5}
+evidence: {route: maximum}
+"""
+)
 STEPS = ["read", "fit", "fit", "final", "report", "build"]
 
 
@@ -78,6 +89,54 @@ def test_snakemake_makes_the_same_files_and_either_goes_on_from_the_other(
     assert done.returncode == 0, done.stderr
     assert quick(capsys) == []
     assert files() == made
+
+
+@pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
+def test_by_draws_the_same(folder, capsys, snakemake):
+    Path("own.yaml").write_text(BY_DRAWS)
+    assert main(["run", "own.yaml", "--cores", "2"]) == 0
+    *_, steps, _, report = capsys.readouterr().out.splitlines()
+    assert (steps.split()[0], report) == ("11/11", "report: results/own/report.html")
+    made = files()
+    assert sum("posterior" in path for path in made) == 3
+    dry = snakemake(folder, "--dry-run", config=folder / "own.yaml")
+    assert "Nothing to be done" in dry.stdout + dry.stderr
+    for path in made:
+        Path(path).unlink()
+    done = snakemake(folder, config=folder / "own.yaml")
+    assert done.returncode == 0, done.stderr
+    assert files() == made
+    assert main(["run", "own.yaml", "--cores", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-2] == "done in 0 s"
+
+
+@pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
+@pytest.mark.parametrize(("cores", "of_draws"), [(1, 1), (2, 2), (3, 2)])
+def test_jobs_side_by_side_have_no_more_cores_than_there_are(folder, monkeypatch, cores, of_draws):
+    Path("own.yaml").write_text(BY_DRAWS)
+    log = folder / "log"
+
+    def called(plan, job, threads):
+        began = time.monotonic()
+        time.sleep(0.05)
+        seen = {"needs": job.needs, "made": [*job.outputs.values()], "rule": job.rule}
+        seen |= {"threads": threads, "began": began, "ended": time.monotonic()}
+        with log.open("a") as file:
+            file.write(json.dumps(seen) + "\n")
+        return in_process.Ended(0, "", 0.0)
+
+    monkeypatch.setattr(in_process, "_called", called)
+    in_process.run_jobs(check_for_run("own.yaml"), cores, lambda *_: None)
+    jobs = [json.loads(line) for line in log.read_text().splitlines()]
+    assert {job["threads"] for job in jobs if job["rule"] == "analysis_draw"} == {of_draws}
+    most = 0
+    for job in jobs:
+        beside = [own for own in jobs if own["began"] <= job["began"] < own["ended"]]
+        most = max(most, sum(own["threads"] for own in beside))
+        for own in jobs:
+            if set(own["made"]) & set(job["needs"]):
+                assert own["ended"] <= job["began"]
+    assert most == cores
 
 
 def test_what_has_changed_is_made_again_and_nothing_else(folder, capsys, snakemake):
@@ -151,6 +210,70 @@ def test_a_signal_stops_it_and_the_same_command_goes_on(folder, capsys, number):
     assert process.returncode == 128 + number
     assert error == "stopped; the same command goes on from here\n"
     assert "read" not in quick(capsys)
+
+
+def started(folder: Path, code: str) -> tuple[subprocess.Popen, psutil.Process]:
+    """A run by draws whose first fit runs some code, and the process of that fit."""
+    Path("own.yaml").write_text(BY_DRAWS)
+    command = f"""
+import os, sys, time
+from gpmcflow.analysis import steps
+from gpmcflow.cli import main
+from gpmcflow.execution import finish_first
+def fit(job):
+    {code}
+    open("at_work", "w").close()
+    time.sleep(60)
+steps.fit = fit
+sys.exit(main())
+"""
+    run = [sys.executable, "-c", command, "run", "own.yaml", "--cores", "1"]
+    process = subprocess.Popen(
+        run, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    while not (folder / "at_work").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    (job,) = psutil.Process(process.pid).children()
+    return process, job
+
+
+@pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
+def test_jobs_end_with_a_run_that_is_killed(folder):
+    process, job = started(folder, "pass")
+    process.kill()
+    process.communicate(timeout=60)
+    job.wait(timeout=20)
+
+
+@pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
+def test_a_second_signal_ends_jobs_that_finish_their_segment_first(folder):
+    process, job = started(folder, "whole = finish_first(); whole.__enter__()")
+    process.send_signal(signal.SIGINT)
+    line = process.stderr.readline()
+    assert line.endswith(
+        "the segment under way is finished first; a second signal ends it at once.\n"
+    )
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=20)
+    assert error.endswith("stopped; the same command goes on from here\n")
+    assert process.returncode == 128 + signal.SIGINT
+    assert not job.is_running()
+
+
+@pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
+def test_a_folder_that_is_at_work_elsewhere_is_a_failure_and_no_stop(folder, capsys, monkeypatch):
+    from gpmcflow.errors import UnavailableError
+
+    def fails(job):
+        raise UnavailableError("another run is at work")
+
+    Path("own.yaml").write_text(BY_DRAWS)
+    monkeypatch.setattr("gpmcflow.analysis.steps.fit", fails)
+    assert main(["run", "own.yaml", "--cores", "1"]) == 1
+    assert "\nanother run is at work\nfailed: analysis_fit" in "\n" + capsys.readouterr().err
 
 
 def test_it_is_left_alone_where_notes_are_kept_in_another_way(tmp_path, monkeypatch):
