@@ -251,12 +251,10 @@ def draw(
     samplers |= {"joint": None if prefers_pseudo_marginal(model) else JointSplitHMC()}
     inside, most = Execution.of(execution).inside, max(MOST_GROWTH * sampling["draws"], MOST_DRAWS)
     too_short = sampling["chains"] * sampling["draws"] < FEWEST_EFFECTIVE or not model.dim
+    if not too_short:
+        run |= {"n_wanted": lambda draws: min(n_wanted(draws), most)}
     for stage, sampler in samplers.items():
-        n_draws = sampling["draws"]
         draws = sample(model, sampler, execution=inside(stage), **run)
-        while not (too_short or n_draws == most or converged(draws)):
-            n_draws = min(n_wanted(draws, n_draws), most)
-            draws = sample(model, sampler, execution=inside(stage), **run | {"n_draws": n_draws})
         if stage == "joint" or converged(draws):
             break
     if model.dim:  # for the jobs that follow
@@ -264,9 +262,11 @@ def draw(
     return draws
 
 
-def n_wanted(draws: xr.DataTree, n_draws: int) -> int:
+def n_wanted(draws: xr.DataTree) -> int:
     """How many draws of a chain would be enough, at most twice as many; twice where the chains disagree."""
-    worst = convergence(draws)
+    n_draws, worst = draws["posterior"].sizes["draw"], convergence(draws)
+    if converged(draws):
+        return n_draws
     agree = worst["r_hat"] <= worst["r_hat_limit"]
     times = MARGIN * FEWEST_EFFECTIVE / min(worst["ess_bulk"], worst["ess_tail"])
     return round(n_draws * (np.clip(times, LEAST_STEP, MOST_STEP) if agree else MOST_STEP))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -101,6 +101,7 @@ def sample(
     tuning: TuningSettings | None = None,
     keep_latents: bool | Summary = True,
     predictive: bool = True,
+    n_wanted: Callable[[xr.DataTree], int] | None = None,
     seed: int = 0,
     key: tuple[str | int, ...] = (),
     execution: Execution | None = None,
@@ -143,6 +144,10 @@ def sample(
         the latents of every transition in group ``trace``, too.
     predictive:
         Whether results hold what ArviZ's functions ask for: groups ``log_likelihood`` and so on, see below.
+    n_wanted:
+        A function of the draws so far: how many of each chain are wanted. Chains go on until it asks for no
+        more than there are, from their last checkpoint where ``execution`` keeps one. The draws are those of
+        a run with so many ``n_draws``.
     seed, key:
         Random streams are keyed by both, and by the number of the chain.
     execution:
@@ -232,15 +237,18 @@ def sample(
     if not chosen.batched and tuned.sampler.needs_start:
         # report a start that fails here, not from a worker
         program.start(chain_generators(seed, *key, problem.stream, chains=range(n_chains)))
-    arrays = run(
-        program,
-        n_chains=n_chains,
-        length=n_warmup + n_draws,
-        seed=seed,
-        key=(*key, problem.stream),
-        execution=how,
-    )
-    tree = results_tree(arrays, program, n_warmup)
+    there = 0
+    while there < n_draws:
+        arrays = run(
+            program,
+            n_chains=n_chains,
+            length=n_warmup + n_draws,
+            seed=seed,
+            key=(*key, problem.stream),
+            execution=how,
+        )
+        tree, there = results_tree(arrays, program, n_warmup), n_draws
+        n_draws = there if n_wanted is None else n_wanted(tree)
     groups = dict(tuned.groups)
     if predictive:
         posterior = tree["posterior"].to_dataset()

@@ -17,6 +17,7 @@ from gpmcflow.approximations.site_draws import SettingFit
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.execution import Execution, array_digest
 from gpmcflow.samplers import sampling
+from gpmcflow.samplers.joint import pseudo_marginal
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.pseudo_marginal import prefers_pseudo_marginal
 
@@ -260,6 +261,23 @@ def test_same_numbers_however_it_is_cut_and_scheduled(tmp_path):
     stored, again = (run(segment_length=5, state_dir=tmp_path) for _ in range(2))
     assert len({digest(own) for own in (whole, cut, stored.load(), again.load())}) == 1
     assert digest(whole) != digest(gp.sample(labels(), **SMALL, seed=5))
+
+
+def test_chains_that_go_on_have_one_pilot_and_the_draws_of_one_run(tmp_path, monkeypatch):
+    pilots, first, seen = [], pseudo_marginal.first_frame, []
+    monkeypatch.setattr(
+        pseudo_marginal, "first_frame", lambda *given: pilots.append(given) or first(*given)
+    )
+
+    def wanted(draws):
+        seen.append(draws.posterior.sizes["draw"])
+        return {12: 15, 15: 21}.get(seen[-1], 20)
+
+    run = SMALL | {"seed": 4}
+    how = Execution(progress=False, state_dir=tmp_path, segment_length=5)
+    longer = gp.sample(labels(), **run, n_wanted=wanted, execution=how)
+    assert (len(pilots), seen) == (1, [12, 15, 21])
+    assert digest(longer.load()) == digest(gp.sample(labels(), **run | {"n_draws": 21}))
 
 
 def test_starts_are_where_chains_begin():

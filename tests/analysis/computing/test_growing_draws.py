@@ -20,9 +20,15 @@ def runs_of(monkeypatch, model, *worst, draws=1000):
     """The sampler and the draws of a chain of each run; the first converge as ``worst`` says."""
     runs = []
 
-    def sample(model, sampler=None, **settings):
-        runs.append((type(sampler).__name__, settings["n_draws"]))
-        return xr.DataTree(xr.Dataset(attrs={"run": len(runs)}))
+    def sample(model, sampler=None, *, n_draws, n_wanted=None, **_):
+        there = 0
+        while there < n_draws:
+            runs.append((type(sampler).__name__, n_draws))
+            posterior = xr.DataTree(xr.Dataset(coords={"draw": range(n_draws)}))
+            tree = xr.DataTree(xr.Dataset(attrs={"run": len(runs)}), {"posterior": posterior})
+            there = n_draws
+            n_draws = there if n_wanted is None else n_wanted(tree)
+        return tree
 
     def convergence(tree):
         return (*worst, GOOD, GOOD)[tree.attrs["run"] - 1]
