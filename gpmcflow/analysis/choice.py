@@ -9,11 +9,14 @@ import numpy as np
 import xarray as xr
 
 from gpmcflow.analysis.convergence import converged
-from gpmcflow.analysis.evidence_tables import bridge_row
+from gpmcflow.analysis.evidence_tables import evidence_row
 from gpmcflow.diagnostics.importance_weights import BAD_K
 
 BAD_SHARE = 0.05  # of rows with a Pareto k above 0.7: leave-one-out is not to be relied on above it
 EVEN = float(np.log(3.0))  # nats of evidence within which models count as equal
+# What draws may add to the evidence and to leave-one-out of a quick fit, in nats; ten times what they do.
+MOST_EVIDENCE, MOST_LEFT_OUT = float(np.log(1000.0)), 1.0
+NO_BOUND = 1e6
 
 
 class Candidate(NamedTuple):
@@ -33,7 +36,7 @@ class Candidate(NamedTuple):
         evidence = fit["evidence"].to_dataset()
         alarm = evidence.attrs["alarm"]
         if "evidence" in trees:
-            evidence = bridge_row(trees["evidence"])
+            evidence = evidence_row(trees["evidence"])
             alarm = str(evidence["alarm"].values)
         if "settings" in fit.children:
             n = fit["settings/theta"].shape[1]
@@ -94,6 +97,21 @@ def chosen(candidates: Mapping[str, Candidate]) -> Choice:
     score = evidence if known else {name: candidates[name].left_out.sum() for name in near}
     name = min(even, key=lambda name: (candidates[name].n_parameters, -score[name]))
     return Choice(name, "simplicity", tuple(even))
+
+
+def ruled_out(name: str, quick: Mapping[str, Candidate], averaged: bool) -> bool:
+    """Whether quick fits say that draws will not make a model the `chosen` one.
+
+    It would not be, were it a nat better left out, and a thousand times as probable or, where evidences are
+    not ``averaged`` over the hyperparameters, the most probable. Without all evidences none is ruled out.
+    """
+    own = quick[name]
+    better = own._replace(
+        left_out=own.left_out + MOST_LEFT_OUT / len(own.left_out),
+        log_evidence=own.log_evidence + (MOST_EVIDENCE if averaged else NO_BOUND),
+    )
+    known = all(np.isfinite(other.log_evidence) for other in quick.values())
+    return known and chosen({**quick, name: better}).name != name
 
 
 def _near(best: Candidate, other: Candidate) -> bool:

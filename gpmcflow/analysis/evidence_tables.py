@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from gpmcflow.approximations.mixture import has_normal_coordinates
 from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.evidence.alarms import MAX_BRIDGE_VARIANCE
 from gpmcflow.evidence.model_comparison import compare_models
@@ -40,20 +41,27 @@ def evidence_of(
 
     Observations and log likelihoods by case, all of standardised outcomes, stand beside the draws themselves.
 
-    Draws of `JointSplitHMC` and `PseudoMarginalHMC` bring a pilot along, and a bridge costs values of the
-    density alone; for others a search finds the mode first. ``log_units`` is the sum of `Rows.log_units`.
+    Draws of a regression lend a density to sample from; they are bridged only where its weights raise an
+    alarm. Of others those of `JointSplitHMC` and `PseudoMarginalHMC` bring a pilot along, and a bridge costs
+    values of the density alone. ``log_units`` is the sum of `Rows.log_units`.
     """
-    tree = model_evidence(
-        model,
-        draws=draws,
-        route=settings["route"],
-        n_draws=settings["draws"],
-        target_error=settings["target_error"],
-        predictive=False,
-        seed=seed,
-        key=key,
-        execution=execution,
-    )
+    first = settings["route"]
+    if first == "two_ended" and model.likelihood.conjugate and has_normal_coordinates(model):
+        first = "mixture"
+    for route in dict.fromkeys((first, settings["route"])):
+        tree = model_evidence(
+            model,
+            draws=draws,
+            route=route,
+            n_draws=settings["draws"],
+            target_error=settings["target_error"],
+            predictive=False,
+            seed=seed,
+            key=key,
+            execution=execution,
+        )
+        if not str(evidence_row(tree)["alarm"].values):
+            break
     for name in LOG_DENSITIES.keys() & tree.children.keys():
         group = tree[name].to_dataset()
         natural = {each: group[each] - log_units for each in LOG_DENSITIES[name]}
@@ -73,9 +81,9 @@ OWN = ("log_evidence", "standard_error", "fit", "complexity")
 HOW = ("effective_size", "overlap", "pareto_k")
 
 
-def bridge_row(tree: xr.DataTree) -> xr.Dataset:
-    """Group evidence of `model_evidence`, by its bridge."""
-    return tree["evidence"].to_dataset().sel(estimator="bridge")
+def evidence_row(tree: xr.DataTree) -> xr.Dataset:
+    """Group evidence of `model_evidence`, by the estimator that is its result."""
+    return tree["evidence"].to_dataset().isel(estimator=0)
 
 
 def evidence_table(trees: Mapping[str, xr.DataTree], settings: Mapping) -> pd.DataFrame:
@@ -84,7 +92,7 @@ def evidence_table(trees: Mapping[str, xr.DataTree], settings: Mapping) -> pd.Da
     A rough evidence, one with an alarm, has no probability and no verdict but that; ``settle`` is what to
     write into the config for a better one. ``settings`` are those of the analysis.
     """
-    own = {name: bridge_row(tree) for name, tree in trees.items()}
+    own = {name: evidence_row(tree) for name, tree in trees.items()}
     sound = {name: tree for name, tree in trees.items() if not str(own[name]["alarm"].values)}
     compared = compare_models(sound) if len(sound) > 1 else pd.DataFrame(index=list(sound))
     order = [*compared.index, *(name for name in trees if name not in sound)]

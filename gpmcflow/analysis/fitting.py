@@ -234,14 +234,15 @@ def draw(
     key: tuple,
     execution: Execution | None = None,
     predictive: bool = True,
+    effective: float = FEWEST_EFFECTIVE,
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
     By joint split HMC; of labels, and of few cases of Student-t, by what `sample` chooses: pseudo-marginal
     HMC where its draws of the latents are good ones. With Gaussian noise and a dense covariance independence
     Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if
-    these draws converge. Chains that do not converge go on, up to `MOST_GROWTH` times as long or `MOST_DRAWS`
-    draws, unless they were too short to: from their last checkpoint where the execution keeps one.
+    these draws converge. Chains that do not, or have fewer ``effective`` draws, go on, up to `MOST_GROWTH`
+    times as long or `MOST_DRAWS` draws, unless they were too short to.
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
@@ -252,23 +253,23 @@ def draw(
     inside, most = Execution.of(execution).inside, max(MOST_GROWTH * sampling["draws"], MOST_DRAWS)
     too_short = sampling["chains"] * sampling["draws"] < FEWEST_EFFECTIVE or not model.dim
     if not too_short:
-        run |= {"n_wanted": lambda draws: min(n_wanted(draws), most)}
+        run |= {"n_wanted": lambda draws: min(n_wanted(draws, effective), most)}
     for stage, sampler in samplers.items():
         draws = sample(model, sampler, execution=inside(stage), **run)
-        if stage == "joint" or converged(draws):
+        if stage == "joint" or converged(draws, effective):
             break
     if model.dim:  # for the jobs that follow
-        draws[GROUP] = xr.DataTree(xr.Dataset(convergence(draws)))
+        draws[GROUP] = xr.DataTree(xr.Dataset({**convergence(draws), "ess_wanted": effective}))
     return draws
 
 
-def n_wanted(draws: xr.DataTree) -> int:
+def n_wanted(draws: xr.DataTree, effective: float) -> int:
     """How many draws of a chain would be enough, at most twice as many; twice where the chains disagree."""
     n_draws, worst = draws["posterior"].sizes["draw"], convergence(draws)
-    if converged(draws):
+    if converged(draws, effective):
         return n_draws
     agree = worst["r_hat"] <= worst["r_hat_limit"]
-    times = MARGIN * FEWEST_EFFECTIVE / min(worst["ess_bulk"], worst["ess_tail"])
+    times = MARGIN * effective / min(worst["ess_bulk"], worst["ess_tail"])
     return round(n_draws * (np.clip(times, LEAST_STEP, MOST_STEP) if agree else MOST_STEP))
 
 

@@ -110,10 +110,11 @@ def _longer(chains: float, draws: float, again: str) -> str:
 def _of_draws(row: Mapping[str, Any], more: str, of: str = "") -> list[tuple]:
     """R-hat, and the smallest effective size."""
     fewest, limit = min(row["ess_bulk"], row["ess_tail"]), row.get("r_hat_limit", LEAST)
+    wanted = row.get("ess_wanted", FEWEST_EFFECTIVE)
     limit = np.nan_to_num(limit, nan=LEAST)
     return [
         (f"R-hat{of}", limit, row["r_hat"], row["r_hat"] > limit, more),
-        (f"effective draws{of}", FEWEST_EFFECTIVE, fewest, fewest < FEWEST_EFFECTIVE, more),
+        (f"effective draws{of}", wanted, fewest, fewest < wanted, more),
     ]
 
 

@@ -14,7 +14,7 @@ from gpmcflow.analysis.baselines import Baseline, baselines
 from gpmcflow.analysis.choice import Candidate, Choice, chosen
 from gpmcflow.analysis.convergence import convergence
 from gpmcflow.analysis.data import Data, Rows
-from gpmcflow.analysis.evidence_tables import bridge_row
+from gpmcflow.analysis.evidence_tables import evidence_row
 from gpmcflow.analysis.grades import most_probable
 from gpmcflow.data.layout import permutation
 from gpmcflow.data.outcome_kinds import KINDS
@@ -28,8 +28,8 @@ COLUMNS = (
     "loo_difference_se", "loo_by", "loo_ep_difference", "loo_bad_share", "test_score", "test_score_se",
     "difference", "difference_se", "base_difference", "base_difference_se", "unseen_difference",
     "unseen_difference_se", "evidence_beyond", "evidence_limit", "error", "error_se", "chains", "draws",
-    "r_hat", "r_hat_limit", "ess_bulk", "ess_tail", "acceptance", "quick_difference", "settings",
-    "settings_effective", "settings_k", "ep_error", "seconds",
+    "r_hat", "r_hat_limit", "ess_bulk", "ess_tail", "ess_wanted", "acceptance", "quick_difference",
+    "settings", "settings_effective", "settings_k", "ep_error", "seconds",
 )  # fmt: skip
 # Parameters of one response for all.
 OF_A_CONSTANT = (
@@ -157,7 +157,7 @@ def _evidence(model: Results) -> dict[str, Any]:
         group = model.fit["evidence"].to_dataset()
         alarm = group.attrs["alarm"]
     else:
-        group = bridge_row(model.evidence)
+        group = evidence_row(model.evidence)
         alarm = str(group["alarm"].values)
     numbers = (float(group[name]) for name in ("log_evidence", "standard_error"))
     names = ("log_evidence", "log_evidence_se", "evidence_alarm", "evidence_averaged")

@@ -9,7 +9,8 @@ import xarray as xr
 
 from gpmcflow.analysis import evidence_tables as averaged_evidence
 from gpmcflow.analysis import fitting
-from gpmcflow.analysis.choice import Candidate, chosen
+from gpmcflow.analysis.choice import Candidate, chosen, ruled_out
+from gpmcflow.analysis.convergence import FEW_EFFECTIVE, FEWEST_EFFECTIVE
 from gpmcflow.analysis.data import Data, data_of
 from gpmcflow.analysis.models import build_model, model_statement
 from gpmcflow.execution import Execution, workers
@@ -60,12 +61,13 @@ class _Step:
             progress=": ".join(self.streams["key"]),
         )
 
-    def draws(self) -> xr.DataTree:
-        """Posterior draws of the model."""
+    def draws(self, effective: float = FEWEST_EFFECTIVE) -> xr.DataTree:
+        """Posterior draws of the model, so many of them effective."""
         how = self.execution()
         with workers(how.pool, how.workers) as pool:  # for the pilot, the chains, and as they go on
             how, sampling = replace(how, scheduler=pool), self.settings["sampling"]
-            return fitting.draw(self.model, sampling, execution=how, **self.streams)
+            own = {"execution": how, "effective": effective, **self.streams}
+            return fitting.draw(self.model, sampling, **own)
 
 
 class _Final(_Step):
@@ -88,8 +90,12 @@ def fit(job: Job) -> xr.DataTree:
 
 
 def draw(job: Job) -> xr.DataTree:
-    """Posterior draws of a model."""
-    return _Step(job).draws()
+    """Posterior draws of a model; few, where the quick fits of all rule it out."""
+    fits = {Path(path).parent.name: load_results(path) for path in job.input.fits}
+    quick = {name: Candidate.of_trees({"fit": fit}) for name, fit in fits.items()}
+    averaged = all("settings" in fit.children for fit in fits.values())
+    few = ruled_out(job.wildcards.model, quick, averaged)
+    return _Step(job).draws(FEW_EFFECTIVE if few else FEWEST_EFFECTIVE)
 
 
 def summarise(job: Job) -> xr.DataTree:

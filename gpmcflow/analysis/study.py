@@ -213,12 +213,13 @@ def jobs(config: Mapping[str, Any]) -> Iterator[PlannedJob]:
     for name, settings in config["analyses"].items():
         read = READ.job({"files": files_of(settings)}, {"data": settings["data"]}, analysis=name)
         yield read
-        results, own = [], evidence_settings(settings, *AT_MAXIMUM)
+        data, own = {"data": read.output}, evidence_settings(settings, *AT_MAXIMUM)
+        results = [FIT.job(data, own, analysis=name, model=model) for model in settings["models"]]
+        fits = {"fits": [job.output for job in results]}
         for model in settings["models"]:
-            names, data = {"analysis": name, "model": model}, {"data": read.output}
-            results.append(FIT.job(data, own, **names))
+            names = {"analysis": name, "model": model}
             if not settings["quick"]:
-                draw = DRAW.job(data, settings_of(settings, "sampling"), **names)
+                draw = DRAW.job(data | fits, settings_of(settings, "sampling"), **names)
                 drawn = data | {"draws": draw.output}
                 results += [draw, SUMMARISE.job(drawn, own, **names)]
             if averages(settings):

@@ -254,6 +254,7 @@ NEGLIGIBLE = 0.001  # mass of a mode below which it has no component
 FLOOR = 0.02  # weight of a component
 REFITS, REFIT_DRAWS, FEW_REFIT_DRAWS = 2, 300, 150  # the last of a dear density
 LEAST_DRAWS = 5  # effective draws for each coordinate, below which a component keeps its place
+ROUNDS = 5  # of a fit to draws of a posterior
 HEAVIEST = 8  # draws that climbs begin at, to see whether the mixture lacks a mode
 MOST_FITS = 4
 _LOG_2PI = np.log(2.0 * np.pi)
@@ -310,6 +311,14 @@ class Mixture:
             np.linalg.inv([mode.precision for mode in kept]),
             None if density is None else np.array([mode.sides(density) for mode in kept]),
         )
+
+    @classmethod
+    def of_draws(cls, x: np.ndarray) -> Mixture:
+        """One component, fitted to draws x (n, d) of a posterior."""
+        fitted = cls(np.ones(1), x.mean(0)[None], np.cov(x.T).reshape(1, x.shape[1], -1))
+        for _ in range(ROUNDS):
+            fitted = fitted.refitted(x, np.zeros(len(x)))
+        return fitted
 
     @property
     def dim(self) -> int:

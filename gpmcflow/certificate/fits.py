@@ -319,7 +319,7 @@ class CertificateProgram:
                 )
         except GpmcflowError:  # draws of a sampler of the user's own may not do
             return {}
-        group = found["evidence"].to_dataset().sel(estimator="bridge")
+        group = found["evidence"].to_dataset().isel(estimator=0)
         if str(group["alarm"].values):
             return {}
         own = float(group["log_evidence"]), float(group["standard_error"])

@@ -19,6 +19,7 @@ from scipy.special import logsumexp
 from gpmcflow.approximations.evidence_density import NormalEvidenceDensity, normal_density
 from gpmcflow.approximations.mixture import (
     Mixture,
+    Mode,
     ModeProposal,
     fit_mixture,
     log_weights,
@@ -105,24 +106,34 @@ class Weighted:
 
 
 def weighted_draws(
-    model: GPModel, most: int, target_error: float, seed: int, key: tuple
+    model: GPModel,
+    most: int,
+    target_error: float,
+    seed: int,
+    key: tuple,
+    posterior: np.ndarray | None = None,
 ) -> Weighted:
     """2,000 draws of a mixture fitted to a model, or twice as many while they are too few, to ``most``.
 
-    It begins with 1,000 where each takes an EP fit. They are too few with an error above
-    ``target_error``, an alarming Pareto k, or fewer than 200 effective ones; the mixture is then refitted
-    to them, and all draws are new. Where climbs from the heaviest draws find another mode, the search is
-    not over: the mixture is fitted anew.
+    It begins with 1,000 where each takes an EP fit, or draws theta (N, d) of the ``posterior`` are given
+    to fit the mixture to. They are too few with an error above ``target_error``, an alarming Pareto k, or
+    fewer than 200 effective ones; the mixture is then refitted to them, and all draws are new. Where climbs
+    from the heaviest draws find another mode, the search is not over: the mixture is fitted anew. Beside a
+    ``posterior`` there is no search: a mode that it lacks shows in the weights of draws of the prior.
     """
     density = normal_density(model)
     rng = chain_generators(seed, *key, _STREAM, chains=[0]).generator(0)
-    modes, mixture = fit_mixture(density, rng)
-    first = FIRST_DRAWS if model.likelihood.conjugate else FIRST_FITS
+    modes: list[Mode] = []
+    if posterior is None:
+        modes, mixture = fit_mixture(density, rng)
+    else:
+        mixture = Mixture.of_draws(model.parameters.to_normal(posterior))
+    first = FIRST_DRAWS if posterior is None and model.likelihood.conjugate else FIRST_FITS
     length, fits = min(first, most), 1
     while True:
         x = mixture.draw(rng, length)
         weights, *latents = _weigh(model, density, mixture, x, rng)
-        found = missed_modes(density, modes, x, weights)
+        found = missed_modes(density, modes, x, weights) if modes else []
         draws = Weighted(model, density, mixture, x, weights, len(found) > len(modes), *latents)
         if draws.late and fits < MOST_FITS:
             fits += 1

@@ -13,6 +13,7 @@ import xarray as xr
 
 from gpmcflow.approximations.mixture import (
     MOST_CAREFUL,
+    has_normal_coordinates,
     has_quick_fits,
     suits,
     suits_by_careful_ep,
@@ -58,7 +59,11 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.samplers.adaptation.joint_pilot import FEW, pilot_group
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC, TunedSplitHMC
-from gpmcflow.samplers.modes_group import modes_of_chains, modes_or_warning
+from gpmcflow.samplers.modes_group import (
+    missed_by_chains,
+    modes_of_chains,
+    modes_or_warning,
+)
 from gpmcflow.samplers.predictive import ModelPredictive, predictive_groups
 from gpmcflow.samplers.program import ChainProgram
 from gpmcflow.samplers.protocol import require_count
@@ -104,6 +109,9 @@ def model_evidence(
     likelihoods that are not log-concave, such as those of shares: up to 100 rows chains come first, and
     this where they overlap too little with their reference, as between two modes.
 
+    Given draws of a regression take a Student-t fitted to them in the place of that search, with any number
+    of hyperparameters; where its weights raise an alarm they are bridged, as those of other models are.
+
     Other models run chains. p(y) = E[e^u(q)] over q ~ N(0, I), see `JointPath`. Each replicate has a pilot, a
     Gaussian reference and random streams of its own. Bennett's bridge joins draws of the reference to draws
     of the posterior; where the two overlap too little, a ladder of tempered densities that swap states lies
@@ -120,13 +128,15 @@ def model_evidence(
         Settings of the pilots and the chains; by default those of `JointSplitHMC` with shorter pilots.
     draws:
         Results of `sample` for this model, latents among them, in the place of new chains; each chain is a
-        replicate, of at least 100 draws. Draws of `JointSplitHMC` bring their pilot along, those of
+        replicate, of at least 100 draws. To those of a regression a Student-t is fitted whose own draws make
+        the estimate. Of other models draws of `JointSplitHMC` bring their pilot along, those of
         `PseudoMarginalHMC` a frame that the reference is made of; for others it is made of the mode and the
         curvature there. ``n_draws`` of a chain are taken, all where these are too few for ``target_error``,
         and then new and longer chains, up to ``n_draws``.
     route:
         "mixture", "two_ended", "ladder", or "auto". That takes the mixture as above, unless a sampler or
-        draws are given; else "two_ended" and, where an alarm tells of poor overlap, the ladder.
+        draws, but for those of a regression, are given; else "two_ended" and, where an alarm tells of poor
+        overlap, the ladder.
     n_replicates:
         Independent estimates, whose mean is the result. The mixture makes one.
     n_draws:
@@ -184,15 +194,17 @@ def model_evidence(
     most = USUAL_DRAWS if n_draws is None else n_draws
     _check(model, sampler, route, n_replicates, most, target_error)
     alone = sampler is None and draws is None
-    if route == "mixture" and isinstance(model, GPModel):
+    if route == "mixture" and draws is None and isinstance(model, GPModel):
         model = model.by_cases  # fits are those of the cases
     weighted, by_ep = None, not model.likelihood.conjugate
     first = FIRST_FITS if by_ep else FIRST_DRAWS
     times = 2 if by_ep else MANY_TIMES if model.n_cases <= FEW_CASES else 4
     total = times * first if n_draws is None else n_replicates * n_draws
     suited = suits(model) or (suits_by_ep(model) and total >= first)
-    if route == "mixture" or (route == "auto" and alone and suited):
-        _require_mixture(model, alone)
+    lent = draws is not None and model.likelihood.conjugate and has_normal_coordinates(model)
+    if route == "mixture":
+        _require_mixture(model, alone or lent)
+    if (route == "mixture" and not lent) or (route == "auto" and alone and suited):
         weighted = _weighted(model, total, target_error, route, seed, tuple(key))
         if weighted is not None and (not by_ep or route == "mixture" or not weighted.alarms()):
             return _of_mixture(model, weighted, route, predictive, seed, tuple(key))
@@ -204,6 +216,14 @@ def model_evidence(
     reused, pilot = (None, None) if draws is None else draws_of(draws, model)
     if reused is not None:
         n_replicates = len(reused.theta)
+    if draws is not None and reused is not None and lent and route in ("auto", "mixture"):
+        theta = reused.theta.reshape(-1, model.dim)
+        fitted = weighted_draws(model, total, target_error, seed, tuple(key), theta)
+        fitted = replace(fitted, late=not _whole(draws, model))
+        if route == "mixture" or not fitted.alarms():
+            tree = _of_mixture(model, fitted, route, predictive, seed, tuple(key))
+            searched = {"modes": draws["modes"].copy()} if "modes" in draws.children else {}
+            return tree.drop_nodes("modes").assign(searched)
     lengths = _rounds(most)
     if n_draws is None:
         lengths += [2 * most, 4 * most]
@@ -314,6 +334,16 @@ def _weighted(
         return None
 
 
+def _whole(draws: xr.DataTree, model: GPModel) -> bool:
+    """Whether no mode of more than 1 % is missed by draws of a model whose modes a search can find."""
+    if not suits(model):
+        return True
+    if "modes" not in draws.children or "visits" not in draws["modes"]:
+        return False
+    modes = draws["modes"].to_dataset()
+    return not missed_by_chains(modes["mass"].values, modes["visits"].values)
+
+
 def _require_mixture(model: GPModel, alone: bool) -> None:
     """Refuse what the route "mixture" cannot do."""
     where = 'model_evidence: route "mixture"'
@@ -324,7 +354,9 @@ def _require_mixture(model: GPModel, alone: bool) -> None:
             f'{MOST_CAREFUL} rows take long; take route "two_ended" or "ladder"'
         )
     if not alone:
-        raise InputError(f"{where} runs no chains; leave out sampler and draws")
+        raise InputError(
+            f"{where} runs no chains; leave out the sampler, and draws but of a regression"
+        )
 
 
 def default_sampler(model: GPModel) -> JointSplitHMC:

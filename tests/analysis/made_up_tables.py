@@ -59,7 +59,12 @@ def models_table(models, simple, base, likelihood, *, differences, loo_errors, q
                 **{"test_score": score, "test_score_se": 0.035, "error": error},
                 "error_se": np.nan if error > 10 else 0.04 * error,
                 **{"chains": 4, "draws": 1000, "r_hat": 1.003 + 0.001 * index},
-                **{"ess_bulk": 1930 + 900 * index, "ess_tail": 2210, "acceptance": 0.83},
+                **{
+                    "ess_bulk": 1930 + 900 * index,
+                    "ess_tail": 2210,
+                    "ess_wanted": 400,
+                    "acceptance": 0.83,
+                },
                 **{"quick_difference": quick, "seconds": 40.0 + 20 * index},
             }
         )

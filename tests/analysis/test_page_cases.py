@@ -113,6 +113,17 @@ def test_a_better_simple_model_is_said(finished):
     assert simpler in answer
 
 
+def test_a_model_of_which_few_draws_were_made_is_named(finished):
+    folder, info = finished("patients")
+
+    def few(models):
+        models.loc[models["name"] == "smooth", ["ess_bulk", "ess_wanted"]] = [128.0, 100.0]
+
+    edit(folder, "models", few)
+    trust = section_of(build_page(folder, info), "trust")
+    assert "at least 1900 independent ones; of smooth, far behind by a first fit, 120." in trust
+
+
 def test_an_alarm_of_the_shown_model_makes_the_answer_provisional(finished):
     folder, info = finished("patients")
 

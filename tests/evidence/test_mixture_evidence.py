@@ -227,6 +227,8 @@ def test_draws_of_chains_that_miss_a_mode_ring():
     assert "a mode that has" in alarm(run)
     assert run.modes["visits"].values[:, 1].min() == 0
     assert run.modes["visits"].sum("mode").values.tolist() == [300, 300]
+    run = gp.model_evidence(model, draws=stuck, route="mixture", predictive=False)
+    assert "a mode that the search had missed" in alarm(run)
     own = gp.model_evidence(curve(), draws=gp.sample(
         curve(), n_chains=2, n_draws=300, predictive=False, execution=QUIET
     ), predictive=False, execution=QUIET)  # fmt: skip
@@ -390,5 +392,5 @@ def test_what_the_mixture_cannot_do_is_refused():
     shares = gp.GPModel(x, 0.5 + 0.4 * np.sin(6.0 * x), gp.SquaredExponential(), gp.Beta())
     with pytest.raises(InputError, match="the beta likelihood, which is not log-concave"):
         gp.model_evidence(shares, route="mixture")
-    with pytest.raises(InputError, match="leave out sampler and draws"):
+    with pytest.raises(InputError, match="leave out the sampler, and draws but of a regression"):
         gp.model_evidence(curve(), gp.JointSplitHMC(), route="mixture")

@@ -196,7 +196,7 @@ def _ladders(analysis: Analysis) -> Markup:
 
 def how_computed(analysis: Analysis) -> Markup:
     """Route, effective draws, overlap and alarm of each model."""
-    routes = {"two_ended": "bridge", "ladder": "ladder"}
+    routes = {"two_ended": "bridge", "ladder": "ladder", "mixture": "importance sampling"}
     heads = html.heads("model", "route", "effective draws #", "variance of terms #~", "alarm")
     cells = [
         [

@@ -25,8 +25,8 @@ _COLUMNS = {
     "models": "name* role covariance likelihood can_do log_evidence log_evidence_se evidence_alarm "
     "evidence_averaged elpd_loo elpd_loo_se loo_difference_se loo_bad_share test_score test_score_se "
     "difference difference_se error error_se base_difference base_difference_se unseen_difference "
-    "unseen_difference_se evidence_beyond evidence_limit chains draws r_hat ess_bulk ess_tail acceptance "
-    "quick_difference seconds",
+    "unseen_difference_se evidence_beyond evidence_limit chains draws r_hat ess_bulk ess_tail "
+    "ess_wanted acceptance quick_difference seconds",
     "checks": "check model* limit worst alarm reason touches settle",
     "predictions_test": "row outcome mean q025 q975",
     "predictions_loo": "row outcome mean q025 q975",

@@ -197,12 +197,13 @@ def analysis():
                 state_dir=lambda: None,
             )
 
-        for model in settings["models"]:
+        fits = [results / model / "fit.nc" for model in settings["models"]]
+        for fit in fits:
+            job = job_of({"model": fit.parent.name})
+            write_results(steps.fit(job), fit, sidecar={"job_seconds": 1.0})
+        for model in [] if settings["quick"] else settings["models"]:
             place = results / model
-            job = job_of({"model": model}, draws=place / "posterior.nc")
-            write_results(steps.fit(job), place / "fit.nc", sidecar={"job_seconds": 1.0})
-            if settings["quick"]:
-                continue
+            job = job_of({"model": model}, draws=place / "posterior.nc", fits=fits)
             with _short_pilots():
                 draws = steps.draw(job)
             write_results(draws, place / "posterior.nc", sidecar={"job_seconds": 2.0})

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from gpmcflow.analysis.choice import Candidate, chosen
+from gpmcflow.analysis.choice import Candidate, chosen, ruled_out
 
 N = 100
 ROWS = np.random.default_rng(0).normal(-0.6, 0.3, N)
@@ -57,6 +57,27 @@ def test_an_evidence_with_an_alarm_decides_nothing():
     assert chosen(same).name == "b"  # of equals the better left out
 
 
+def test_a_model_is_ruled_out_where_no_draws_would_make_it_the_shown_one():
+    wide = candidate(0.0, -67.9, 1)._replace(left_out=ROWS + 0.5 * SPREAD)  # 5 nats of error
+    quick = {"plain": candidate(), "curves": wide}
+    assert [ruled_out(name, quick, True) for name in quick] == [
+        False,
+        False,
+    ]  # within a factor of 3000
+    quick["curves"] = wide._replace(log_evidence=-68.1)
+    assert ruled_out("curves", quick, True)
+    assert not ruled_out("curves", quick, False)  # evidences at the maximum tell nothing of it
+    assert not ruled_out("plain", quick, True)
+    assert not ruled_out("curves", {**quick, "other": candidate(0.0, np.nan)}, True)
+    own = {"plain": candidate(0.0, -60.0, 1), "curves": candidate(9.0, -90.0, 5)}
+    assert not ruled_out("curves", own, True)  # leave-one-out would show it
+    assert not ruled_out("plain", own, True)  # 0.9 nats behind in it
+    own["curves"] = candidate(30.0, -90.0, 5)  # 3 nats
+    assert ruled_out("plain", own, True)
+    assert not ruled_out("plain", {"plain": own["plain"]}, True)
+    assert ruled_out("plain", own, False)
+
+
 def test_a_model_whose_draws_have_not_converged_is_shown_only_if_none_has():
     far = candidate(9.0, -50.0, 1)._replace(converged=False)
     own = {"plain": candidate(), "curves": candidate(1.1, -70.0, 5), "far": far}
@@ -85,8 +106,8 @@ def test_a_full_run_is_judged_by_its_draws_and_the_evidence_of_its_page():
     summary = fit(np.nan, 3)
     summary["leave_one_out/log_density"].values[:] += 1.0
     evidence = xr.Dataset(
-        {"log_evidence": ("estimator", [-41.0, -40.0]), "alarm": ("estimator", ["", ""])},
-        {"estimator": ["importance", "bridge"]},
+        {"log_evidence": ("estimator", [-40.0, -41.0]), "alarm": ("estimator", ["", ""])},
+        {"estimator": ["bridge", "stepping_stones"]},
     )
     trees = {"fit": fit(-50.0, 3), "summary": summary}
     whole = trees | {"evidence": xr.DataTree.from_dict({"evidence": evidence})}

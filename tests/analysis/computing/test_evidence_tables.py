@@ -57,7 +57,7 @@ def test_the_evidence_is_the_mean_likelihood_over_the_hyperpriors_in_natural_uni
     expected = logsumexp(values) - np.log(len(values)) - made.n_cases * np.log(own.target.scale)
     error = np.sqrt((weights**2).sum())
     run = averaged(real)
-    group = run["evidence"].to_dataset().sel(estimator="bridge")
+    group = run["evidence"].to_dataset().sel(estimator="importance")
     assert error < 0.05
     assert abs(own.target.scale - 1.0) > 1.0  # else it would not be seen
     assert float(group["log_evidence"]) == pytest.approx(expected, abs=4 * np.hypot(error, 0.03))
@@ -72,15 +72,43 @@ def test_the_evidence_is_the_mean_likelihood_over_the_hyperpriors_in_natural_uni
     assert set(run.children) == {"evidence", "posterior", "sample_stats", "reference", "modes"}
 
 
-def test_draws_that_bring_a_pilot_cost_values_alone_and_others_a_search_for_the_mode(real):
+def test_draws_of_a_regression_cost_values_alone_whatever_made_them(real):
     _, made, _ = real
-    assert float(averaged(real)["evidence/n_gradient"]) == 0.0
     others = gp.sample(made, gp.FittedIndependence(), n_draws=400, n_chains=2, seed=5)
-    run = averaged(real, others)
-    assert 0.0 < float(run["evidence/n_gradient"]) < 200.0
-    assert "pilot" not in run.children
-    apart = run["evidence/log_evidence"] - averaged(real)["evidence/log_evidence"]
+    runs = [averaged(real), averaged(real, others)]
+    for run in runs:
+        assert run["evidence"].attrs["route"] == "mixture"
+        assert float(run["evidence/n_gradient"]) == 0.0
+        assert float(run["evidence/n_likelihood"]) == 1000.0
+        assert "pilot" not in run.children
+    apart = runs[0]["evidence/log_evidence"] - runs[1]["evidence/log_evidence"]
     assert abs(float(apart[0])) < 0.15
+
+
+@pytest.mark.parametrize(
+    ("route", "alarm", "asked"),
+    [
+        ("two_ended", "", ["mixture"]),
+        ("two_ended", "heavy tail", ["mixture", "two_ended"]),
+        ("auto", "heavy tail", ["auto"]),
+        ("ladder", "", ["ladder"]),
+    ],
+)
+def test_draws_are_bridged_where_their_weights_ring(real, monkeypatch, route, alarm, asked):
+    routes = []
+
+    def estimate(model, **settings):
+        routes.append(settings["route"])
+        group = tree(-10.0, alarm=alarm if settings["route"] == "mixture" else "")["evidence"]
+        own = xr.Dataset({name: group[name] for name in group.data_vars})
+        named = ("interval_low", "interval_high", "replicate_log_evidence")
+        own = own.assign({name: own["log_evidence"] for name in named})
+        return xr.DataTree.from_dict({"evidence": own, "observed_data": xr.Dataset()})
+
+    monkeypatch.setattr("gpmcflow.analysis.evidence_tables.model_evidence", estimate)
+    run = averaged(real, route=route)
+    assert routes == asked
+    assert str(run["evidence/alarm"].values) == ""
 
 
 def test_the_table_is_in_the_order_of_the_evidence(data):

@@ -16,7 +16,7 @@ GOOD = {"r_hat": 1.0, "r_hat_limit": 1.02, "ess_bulk": 500.0, "ess_tail": 450.0}
 FEW = GOOD | {"ess_tail": 250.0}
 
 
-def runs_of(monkeypatch, model, *worst, draws=1000):
+def runs_of(monkeypatch, model, *worst, draws=1000, **settings):
     """The sampler and the draws of a chain of each run; the first converge as ``worst`` says."""
     runs = []
 
@@ -35,11 +35,12 @@ def runs_of(monkeypatch, model, *worst, draws=1000):
 
     monkeypatch.setattr(fitting, "sample", sample)
     monkeypatch.setattr(fitting, "convergence", convergence)
-    monkeypatch.setattr(fitting, "converged", lambda tree: convergence(tree) is GOOD)
+    monkeypatch.setattr("gpmcflow.analysis.convergence.convergence", convergence)
     sampling = {"chains": 4, "draws": draws, "warmup": 20}
-    tree = fitting.draw(model, sampling, seed=1, key=("a", "b"))
+    tree = fitting.draw(model, sampling, seed=1, key=("a", "b"), **settings)
     assert tree.attrs["run"] == len(runs)
-    assert stored_convergence(tree) == convergence(tree)
+    wanted = settings.get("effective", 400.0)
+    assert stored_convergence(tree) == {**convergence(tree), "ess_wanted": wanted}
     return runs
 
 
@@ -87,7 +88,7 @@ def test_chains_that_do_not_converge_go_on(monkeypatch, worst, draws):
 
 def test_chains_go_on_from_where_they_ended(monkeypatch, tmp_path):
     """The longer run takes what the short one left, and has the numbers of a run of its own."""
-    monkeypatch.setattr(fitting, "converged", lambda tree: tree["posterior"].sizes["draw"] > 100)
+    monkeypatch.setattr(fitting, "converged", lambda tree, _: tree["posterior"].sizes["draw"] > 100)
     monkeypatch.setattr(fitting, "n_wanted", lambda *_: 200)
     sampling = {"chains": 4, "draws": 100, "warmup": 20}
     how = gp.Execution(
@@ -111,6 +112,13 @@ def test_chains_go_on_from_where_they_ended(monkeypatch, tmp_path):
         model, gp.JointSplitHMC(), n_chains=4, n_draws=200, n_warmup=20, execution=QUIET, **run
     )
     np.testing.assert_array_equal(draws["posterior/theta"], own["posterior/theta"])
+
+
+def test_fewer_effective_draws_are_enough_where_few_are_wanted(monkeypatch):
+    assert runs_of(monkeypatch, counts(20), FEW, effective=100.0) == [("JointSplitHMC", 1000)]
+    worse = GOOD | {"ess_bulk": 80.0}  # 1.1 x 100 / 80
+    own = runs_of(monkeypatch, counts(20), worse, effective=100.0)
+    assert [draws for _, draws in own] == [1000, 1375]
 
 
 def test_few_draws_may_grow_to_4000(monkeypatch):
