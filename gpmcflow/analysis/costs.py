@@ -32,6 +32,7 @@ from gpmcflow.approximations.multi_prediction import multi_predictor
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.data.outcome_again import leak_words
 from gpmcflow.errors import InputError
+from gpmcflow.evidence.mixture_evidence import FIRST_FITS, WITH_LATENTS
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES
 from gpmcflow.evidence.two_ends import GivenEnds
 from gpmcflow.jobs.costs import Context, Cost, repeated, timed
@@ -316,16 +317,16 @@ def _of_chains(
 def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     """Values at draws of the posterior and of the reference, and a ladder if the route may have one.
 
-    Draws of a Gaussian likelihood get latents anew, and a reference at their mode.
+    With a Gaussian likelihood values at draws of a density that is fitted to those of the posterior, and
+    latents of some.
     """
     unit, settings = _unit(context, job), context.config["analyses"][job.problem]
     evidence, chains = settings["evidence"], settings["sampling"]["chains"]
     model = _model(context, job)
     each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
-    at_a_draw = (1 + GivenEnds.per_draw) * unit.value + model.likelihood.conjugate * unit.gradient
-    work, alone = chains * draws * at_a_draw, 0.0
-    if model.likelihood.conjugate and not model.basis:
-        alone = _searches(unit)
+    work, alone = chains * draws * (1 + GivenEnds.per_draw) * unit.value, 0.0
+    if model.likelihood.conjugate:
+        work, alone = 0.0, FIRST_FITS * unit.value + WITH_LATENTS * unit.gradient
     ladder = evidence["route"] != "two_ended"
     if ladder:
         work += chains * evidence["draws"] * LADDER * each

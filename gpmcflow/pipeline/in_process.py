@@ -110,14 +110,20 @@ def run_jobs(
     here, cores = is_quick(config), cores if CAN_FORK else 1
 
     def startable() -> Iterator[tuple[PlannedJob, int]]:
-        """Jobs that need no other and have the cores they ask for, and how many those are."""
+        """Jobs that need no other and find a core, with the cores they ask for or their share of those left.
+
+        Much of a draw is a pilot of one core, so that two of them side by side are quicker than one by one.
+        """
         made = set(outputs_of([*waiting, *(own.job for own in running.values())]))
-        free = cores - sum(own.threads for own in running.values())
-        for job in waiting:
-            threads = min(plan.threads(job.stage)(job.wildcards), cores)
-            if threads <= free and not made & set(job.needs):
-                free -= threads
-                yield job, threads
+        ready = [job for job in waiting if not made & set(job.needs)]
+        asked = [min(plan.threads(job.stage)(job.wildcards), cores) for job in ready]
+        free = left = cores - sum(own.threads for own in running.values())
+        for job, threads in zip(ready, asked, strict=True):
+            if not left:
+                return
+            share = min(max(free * threads // max(sum(asked), free), 1), left)
+            left -= share
+            yield job, share
 
     failure: Failure | None = None
     try:

@@ -111,8 +111,12 @@ def test_by_draws_the_same(folder, capsys, snakemake):
 
 
 @pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
-@pytest.mark.parametrize(("cores", "of_draws"), [(1, 1), (2, 2), (3, 2)])
-def test_jobs_side_by_side_have_no_more_cores_than_there_are(folder, monkeypatch, cores, of_draws):
+@pytest.mark.parametrize(
+    ("cores", "of_draws", "of_one"), [(1, 1, 1), (2, 1, 2), (3, 1, 2), (4, 2, 2)]
+)
+def test_jobs_side_by_side_have_no_more_cores_than_there_are(
+    folder, monkeypatch, cores, of_draws, of_one
+):
     Path("own.yaml").write_text(BY_DRAWS)
     log = folder / "log"
 
@@ -128,7 +132,8 @@ def test_jobs_side_by_side_have_no_more_cores_than_there_are(folder, monkeypatch
     monkeypatch.setattr(in_process, "_called", called)
     in_process.run_jobs(check_for_run("own.yaml"), cores, lambda *_: None)
     jobs = [json.loads(line) for line in log.read_text().splitlines()]
-    assert {job["threads"] for job in jobs if job["rule"] == "analysis_draw"} == {of_draws}
+    for rule, threads in (("analysis_draw", of_draws), ("analysis_final_draw", of_one)):
+        assert {job["threads"] for job in jobs if job["rule"] == rule} == {threads}
     most = 0
     for job in jobs:
         beside = [own for own in jobs if own["began"] <= job["began"] < own["ended"]]
@@ -136,7 +141,7 @@ def test_jobs_side_by_side_have_no_more_cores_than_there_are(folder, monkeypatch
         for own in jobs:
             if set(own["made"]) & set(job["needs"]):
                 assert own["ended"] <= job["began"]
-    assert most == cores
+    assert most == min(cores, 2 * of_draws)
 
 
 def test_what_has_changed_is_made_again_and_nothing_else(folder, capsys, snakemake):
