@@ -353,6 +353,9 @@ def _forked(plan: Plan, job: PlannedJob, threads: int) -> dict[Any, _Running]:
 
 
 def _child(plan: Plan, job: PlannedJob, threads: int, there: Any) -> None:
+    import dask
+
+    dask.config.set(scheduler="synchronous")  # the threads of a pool that Dask has are not copied
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it, and ends this
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)

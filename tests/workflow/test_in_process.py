@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import dask
 import numpy as np
 import psutil
 import pytest
@@ -94,6 +95,8 @@ def test_snakemake_makes_the_same_files_and_either_goes_on_from_the_other(
 @pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
 def test_by_draws_the_same(folder, capsys, snakemake):
     Path("own.yaml").write_text(BY_DRAWS)
+    dask.compute([dask.delayed(time.sleep)(0.05) for _ in range(16)], scheduler="threads")
+    time.sleep(0.1)  # all threads of the pool are idle now, and are not in a fork
     assert main(["run", "own.yaml", "--cores", "2"]) == 0
     *_, steps, _, report = capsys.readouterr().out.splitlines()
     assert (steps.split()[0], report) == ("11/11", "report: results/own/report.html")
