@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import xarray as xr
+from scipy.special import ndtr
 
 from gpmcflow.analysis.data import Data
 from gpmcflow.contrasts.coefficients import coefficients
 from gpmcflow.contrasts.terms import terms_of
 from gpmcflow.covariances.known_levels import KnownLevels
-from gpmcflow.covariances.leaves import Group, Linear
+from gpmcflow.covariances.leaves import Constant, Group, Linear
 from gpmcflow.data.codes import Encoding, GroupCode, NumberCode
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
@@ -27,6 +30,15 @@ def has_coefficients(model: GPModel | MultiGPModel) -> bool:
     return any(isinstance(term, Linear | Group | KnownLevels) for term in terms_of(model))
 
 
+def is_straight(model: GPModel | MultiGPModel) -> bool:
+    """Whether the effects of columns are slopes, beside which there are groups at most."""
+    if isinstance(model, MultiGPModel):
+        return False
+    terms = terms_of(model)
+    straight = all(isinstance(term, Constant | Linear | Group | KnownLevels) for term in terms)
+    return straight and any(isinstance(term, Linear) for term in terms)
+
+
 def with_coefficients(
     tree: xr.DataTree, source: Any, model: GPModel | MultiGPModel, seed: int
 ) -> xr.DataTree:
@@ -40,6 +52,20 @@ def with_coefficients(
     names = {key: ("coefficient", table[key].values.astype(str)) for key in ("coefficient", "kind")}
     tree["coefficients"] = xr.DataTree(table.assign_coords(names))
     return tree
+
+
+def straight_chances(fits: Sequence[xr.DataTree], columns: Iterable[str]) -> list[float]:
+    """Chance of so large a slope of each column, were it flat: the least of some fits, nan without a slope.
+
+    2 Phi(-|mean| / sd) of the posterior, which is shrunk, so that it is rather too large than too small.
+    """
+    least: dict[str, float] = {}
+    for fit in fits:
+        frame = fit["coefficients"].to_dataset().to_dataframe().reset_index()
+        for row in frame[frame["kind"] == "slope"].itertuples():
+            chance = 2.0 * float(ndtr(-abs(row.mean) / row.sd))
+            least[row.coefficient] = min(chance, least.get(row.coefficient, 1.0))
+    return [least.get(column, np.nan) for column in columns]
 
 
 def coefficient_table(answer: xr.DataTree, data: Data) -> pd.DataFrame:

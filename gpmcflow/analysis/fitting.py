@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from gpmcflow.analysis.coefficients import with_coefficients
+from gpmcflow.analysis.coefficients import is_straight, with_coefficients
 from gpmcflow.analysis.convergence import (
     FEWEST_EFFECTIVE,
     GROUP,
@@ -70,6 +70,8 @@ def fit(
     """
     best = quick_fit(model)
     tree = _answer_of_fit(model, best, data, scores_alone, seed, key)
+    if scores_alone and is_straight(model):  # what it says of columns counts if another is shown
+        tree = with_coefficients(tree, best, model, seed)
     tree = with_leave_one_out(tree, _left_out(model, best, data.target.kind), data)
     tree["evidence"] = xr.DataTree(_evidence(model, best, data, settings, seed, key))
     return tree

@@ -18,7 +18,7 @@ from gpmcflow.analysis import tables
 from gpmcflow.analysis.areas import area_table, outline_table
 from gpmcflow.analysis.baselines import baselines, separated
 from gpmcflow.analysis.choice import BAD_SHARE
-from gpmcflow.analysis.coefficients import coefficient_table
+from gpmcflow.analysis.coefficients import coefficient_table, straight_chances
 from gpmcflow.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, convergence
 from gpmcflow.analysis.data import Data, beside_predictions, data_of
 from gpmcflow.analysis.effects import Effect, Sweep
@@ -217,6 +217,10 @@ def write_report(
         "hyperparameters": tables.hyperparameters(built, results, data.encoding),
         **effect_tables(answer, effects, whole),
     }
+    made["relevance"]["straight"] = straight_chances(
+        [results[m].fit for m in _near(models, shown) if "coefficients" in results[m].fit],
+        made["relevance"]["column"],
+    )
     written = {s.column: partial(tables.value_text, whole, s.column) for s in places.swept}
     made |= interaction_tables(answer, places.swept, whole, written)
     if len(sets := together_table(answer, data.target.kind)):
@@ -270,6 +274,13 @@ def write_report(
         "made_of": made_of(folder, kept),
     }
     write_page(folder, made, facts)
+
+
+def _near(models: pd.DataFrame, shown: str) -> list[str]:
+    """Other models that are not a twentieth as probable as the shown one."""
+    own = models[models["role"] == "model"].set_index("name")["log_evidence"].drop(shown)
+    least = models.set_index("name")["log_evidence"][shown] - np.log(20.0)
+    return list(own.index[own > least])
 
 
 def effect_tables(

@@ -53,7 +53,7 @@ def patients():
             ("length_of_stay", "number", "2.5", "13", -0.004, -0.07, 0.06, 0.9),
         ],
         columns=RELEVANCE,
-    )
+    ).assign(straight=np.nan)
     effects, rug = [], []
     for column, grid in (
         ("creatinine", np.linspace(42, 176, 40)),
@@ -206,7 +206,7 @@ def birds():
     )
     relevance = pd.DataFrame(
         [("easting, northing", "place", "28, 2", "8, 20", 3.1, 2.2, 4.4, 5e-5)], columns=RELEVANCE
-    )
+    ).assign(straight=np.nan)
     return info, {
         **{"columns": columns, "models": models, "predictions_test": test, "predictions_new": new},
         "relevance": relevance,
@@ -241,7 +241,7 @@ def machine():
             ("batch_no", "number", "3", "27", 0.02, 0.001, 0.05, 0.4),
         ],
         columns=RELEVANCE,
-    )
+    ).assign(straight=np.nan)
     curves = {
         "speed": (800, 3200, lambda x: 4.2 + 1.3 * np.exp(-(((x - 2030) / 420) ** 2))),
         "load": (5, 40, lambda x: 3.9 + 0.03 * x),

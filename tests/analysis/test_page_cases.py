@@ -113,6 +113,23 @@ def test_a_better_simple_model_is_said(finished):
     assert simpler in answer
 
 
+@pytest.mark.parametrize(("straight", "open_"), [(0.004, True), (0.006, False)])
+def test_straight_lines_that_are_not_ruled_out_leave_a_column_open(finished, straight, open_):
+    folder, info = finished("patients")  # of nine columns a chance of 0.0056 is likely
+
+    def slope(relevance):
+        relevance.loc[relevance["column"].isin(["bmi", "ward"]), "straight"] = straight
+
+    edit(folder, "relevance", slope)
+    page = build_page(folder, info)
+    relevance = section_of(page, "relevance")
+    said = "bmi remains open, as straight lines, which these rows do not rule out, show an effect."
+    assert (said in relevance) == open_
+    assert "ward remains" not in relevance  # which has an effect anyway
+    assert ("It remains open whether smoker and bmi matter." in section_of(page, "answer")) == open_
+    assert ("It remains open whether smoker matters." in section_of(page, "answer")) != open_
+
+
 def test_a_model_of_which_few_draws_were_made_is_named(finished):
     folder, info = finished("patients")
 
@@ -474,8 +491,8 @@ def test_intervals_that_fail_are_too_narrow_or_too_wide_by_their_own_count(
 def test_a_map_with_other_columns_shows_both(finished):
     folder, info = finished("birds")
     rows = [
-        ("tide", "number", 1, 5, 2.4, 1.8, 3.2, 0.001),
-        ("cloud", "number", 1, 5, 1.1, 0.8, 1.4, 0.5),
+        ("tide", "number", 1, 5, 2.4, 1.8, 3.2, 0.001, np.nan),
+        ("cloud", "number", 1, 5, 1.1, 0.8, 1.4, 0.5, np.nan),
     ]
 
     def others(relevance):
@@ -496,7 +513,7 @@ def test_a_page_opens_with_the_map_only_where_place_matters_more_than_the_column
     curve.to_csv(folder / "effects.csv", index=False)
 
     def with_tide(relevance, place_chance):
-        row = ("tide", "number", 1, 5, 4.4, 2.8, 5.2, 0.001)
+        row = ("tide", "number", 1, 5, 4.4, 2.8, 5.2, 0.001, np.nan)
         both = pd.concat([pd.DataFrame([row], columns=relevance.columns), relevance])
         return both.assign(chance=[0.001, place_chance])
 

@@ -162,6 +162,13 @@ def _grades(analysis: Analysis, n: int) -> str:
 def _note(analysis: Analysis, shifts: list[standing.Change]) -> Markup:
     kinds = {shift.kind for shift in shifts}
     parts = [_grades(analysis, len(shifts))]
+    if straight := [shift.name for shift in shifts if shift.straight]:
+        sentence = (
+            "{} remain{} open, as straight lines, which these rows do not rule out, show an effect."
+        )
+        parts.append(
+            html.naming(sentence.format("{}", "s" * (len(straight) == 1)), html.names(straight))
+        )
     parts.append(Markup("All columns: {}.").format(html.link("relevance.csv")))
     if "category" in kinds:
         parts.append("For categories: the one that differs most from the most frequent one.")

@@ -31,7 +31,7 @@ _COLUMNS = {
     "predictions_test": "row outcome mean q025 q975",
     "predictions_loo": "row outcome mean q025 q975",
     "predictions_new": "row mean q025 q975",
-    "relevance": "column* kind low* high* change change_low change_high chance",
+    "relevance": "column* kind low* high* change change_low change_high chance straight",
     "effects": "column* value* mean low high",
     "rug": "column* value* outcome",
     "interactions": "column* by* low* high* by_low* by_high* at_low at_high difference chance",

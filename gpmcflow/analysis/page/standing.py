@@ -117,6 +117,7 @@ class Change(NamedTuple):
     upper: float
     chance: float  # of such a difference, were this column flat
     state: str  # CLEAR, LIKELY, WEAK, UNSURE or NONE
+    straight: bool  # whether it is not NONE as straight lines, which the rows do not rule out, show an effect
 
     @property
     def name(self) -> str:
@@ -136,15 +137,18 @@ class Change(NamedTuple):
 def changes(analysis: Analysis) -> list[Change]:
     """All columns, most relevant first; none has an effect where nothing is learnt."""
     frame, learnt = analysis["relevance"], not nothing_learnt(analysis)
-    return [
-        Change(
-            *(row.column, row.kind, *_ends(row.kind, row.low, row.high)),
-            *(row.change, row.change_low, row.change_high),
-            row.chance,
-            _state(row.chance, len(frame)) if learnt else NONE,
+    found = []
+    for row in frame.itertuples():
+        state = _state(row.chance, len(frame)) if learnt else NONE
+        straight = learnt and state == NONE and row.straight * len(frame) < LIKELY_CHANCE
+        found.append(
+            Change(
+                *(row.column, row.kind, *_ends(row.kind, row.low, row.high)),
+                *(row.change, row.change_low, row.change_high, row.chance),
+                *(UNSURE if straight else state, straight),
+            )
         )
-        for row in frame.itertuples()
-    ]
+    return found
 
 
 class Together(NamedTuple):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 from scipy import stats
 from scipy.special import logsumexp
 
 import gpmcflow as gp
+from gpmcflow.analysis.coefficients import straight_chances
 from gpmcflow.analysis.fitting import answer, fit, quick_fit, stored_predictors
-from gpmcflow.analysis.report import checks
+from gpmcflow.analysis.report import _near, checks
 from gpmcflow.analysis.scores import Results, models_table
 from gpmcflow.approximations import integrated
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate
@@ -65,6 +68,38 @@ def test_leave_one_out_is_that_of_the_settings(fitted):
     right = gp.leave_one_out(best)["elpd"] - np.log(own.target.scale)
     np.testing.assert_array_equal(quick["leave_one_out/log_density"], right)
     assert quick["leave_one_out"].attrs["by"] == ("exact" if best.sites is None else "EP")
+
+
+@pytest.mark.parametrize(
+    ("covariance", "kept"),
+    [("linear(age) + constant()", True), ("linear(age) + matern32(age)", False)],
+)
+def test_straight_lines_keep_their_slopes_though_another_model_is_shown(
+    data, model, covariance, kept
+):
+    own = data("binary", 24, test_fraction=0.3)
+    tree = fit(model(own, covariance), own, EVIDENCE, scores_alone=True, **KEY)
+    assert ("coefficients" in tree.children) == kept
+    if kept:
+        slope = tree["coefficients"].to_dataset().sel(coefficient="age")
+        chance, none = straight_chances([tree], ["age", "ward"])
+        z = float(slope["mean"] / slope["sd"])
+        assert chance == pytest.approx(2.0 * stats.norm.sf(abs(z)))
+        assert np.isnan(none)
+        twice = tree.copy()
+        twice["coefficients"] = xr.DataTree(tree["coefficients"].to_dataset() * 2.0)
+        twice["coefficients/sd"] = tree["coefficients/sd"]
+        twice["coefficients"].coords["kind"] = tree["coefficients/kind"]
+        assert straight_chances([tree, twice], ["age"])[0] < chance
+
+
+def test_models_are_near_that_are_at_least_a_twentieth_as_probable():
+    table = pd.DataFrame(
+        {"name": ["a", "b", "c", "d", "simple"], "role": ["model"] * 4 + ["simple"],
+         "log_evidence": [-50.0, -52.9, -53.1, -40.0, np.nan]}
+    )  # fmt: skip
+    assert _near(table, "a") == ["b", "d"]
+    assert _near(table.assign(log_evidence=np.nan), "a") == []
 
 
 def test_what_is_stored_predicts_as_the_fit(fitted):
