@@ -14,7 +14,7 @@ from gpmcflow.diagnostics.importance_weights import BAD_K
 
 BAD_SHARE = 0.05  # of rows with a Pareto k above 0.7: leave-one-out is not to be relied on above it
 EVEN = float(np.log(3.0))  # nats of evidence within which models count as equal
-# What draws may add to the evidence and to leave-one-out of a quick fit, in nats; ten times what they do.
+# What draws may add to the evidence and to leave-one-out of a quick fit, in nats.
 MOST_EVIDENCE, MOST_LEFT_OUT = float(np.log(1000.0)), 1.0
 NO_BOUND = 1e6
 
