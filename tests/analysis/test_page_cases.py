@@ -138,7 +138,7 @@ def test_a_model_of_which_few_draws_were_made_is_named(finished):
 
     edit(folder, "models", few)
     trust = section_of(build_page(folder, info), "trust")
-    assert "at least 1900 independent ones; of smooth, far behind by a first fit, 120." in trust
+    assert "at least 1900 independent ones; of smooth, ruled out by a first fit, 120." in trust
 
 
 def test_an_alarm_of_the_shown_model_makes_the_answer_provisional(finished):

@@ -120,7 +120,7 @@ def _agreement(analysis: Analysis) -> str:
     worth = f"each parameter has draws worth at least {_down(size)} independent ones"
     if few.any():
         names = words.series([label(name) for name in models["name"][few]])
-        worth += f"; of {names}, far behind by a first fit, {_down(sizes[few].min())}"
+        worth += f"; of {names}, ruled out by a first fit, {_down(sizes[few].min())}"
     if n == 1:
         return f"One chain was run, and {worth}."
     return f"{words.capital(words.count(n))} chains from different starts agree, and {worth}."
