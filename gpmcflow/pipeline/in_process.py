@@ -18,6 +18,7 @@ import os
 import re
 import signal
 import sys
+import threading
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,11 +70,13 @@ class _Running(NamedTuple):
 def takes(config: Mapping[str, Any]) -> bool:
     """Whether the jobs of a config are run here, if no options of Snakemake are given.
 
-    Analyses alone are, by Monte Carlo where each job can be forked.
+    Analyses alone are, by Monte Carlo where each job can be forked, and not beside threads such as those of a
+    notebook: a lock that one of them holds is never released in a fork.
     """
     if config["studies"] or not config["analyses"]:
         return False
-    forks = CAN_FORK and not config["execution"]["scheduler"]
+    alone = threading.active_count() == 1
+    forks = CAN_FORK and alone and not config["execution"]["scheduler"]
     return (is_quick(config) or forks) and usable()
 
 
@@ -126,6 +129,7 @@ def run_jobs(
             yield job, share
 
     failure: Failure | None = None
+    others = multiprocessing.active_children()
     try:
         while running or (waiting and failure is None):
             starting = [] if failure else list(startable())
@@ -148,20 +152,21 @@ def run_jobs(
                     done += 1
                     finished(done, len(stale), job, how.seconds)
     finally:
-        _end(list(running.values()))
+        # not those of `running`: a signal may come before one is there
+        _end([process for process in multiprocessing.active_children() if process not in others])
     return failure
 
 
-def _end(running: Sequence[_Running]) -> None:
+def _end(processes: Sequence[multiprocessing.process.BaseProcess]) -> None:
     """End the processes of jobs, each after the segment it is at; at once if a signal comes meanwhile."""
-    for own in running:
-        own.process.terminate()
     try:
-        for own in running:
-            own.process.join()
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join()
     except BaseException:
-        for own in running:
-            own.process.kill()
+        for process in processes:
+            process.kill()
         raise
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -92,9 +93,28 @@ def test_snakemake_makes_the_same_files_and_either_goes_on_from_the_other(
     assert files() == made
 
 
-@pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
-def test_by_draws_the_same(folder, capsys, snakemake):
+@pytest.fixture
+def by_draws(folder, monkeypatch):
+    """A folder with a config by draws, in what passes for a process without other threads."""
+    if not in_process.CAN_FORK:
+        pytest.skip("jobs are forked")
+    monkeypatch.setattr(threading, "active_count", lambda: 1)
     Path("own.yaml").write_text(BY_DRAWS)
+    return folder
+
+
+def test_beside_threads_and_on_a_cluster_jobs_by_draws_are_left_to_snakemake(by_draws, monkeypatch):
+    config = check_for_run("own.yaml")
+    assert in_process.takes(config)
+    elsewhere = {**config, "execution": {**config["execution"], "scheduler": "tcp://host:8786"}}
+    assert not in_process.takes(elsewhere)
+    monkeypatch.setattr(threading, "active_count", lambda: 2)
+    assert not in_process.takes(config)
+    assert in_process.takes(check_for_run("own.yaml", quick=True))
+
+
+def test_by_draws_the_same(by_draws, capsys, snakemake):
+    folder = by_draws
     dask.compute([dask.delayed(time.sleep)(0.05) for _ in range(16)], scheduler="threads")
     time.sleep(0.1)  # all threads of the pool are idle now, and are not in a fork
     assert main(["run", "own.yaml", "--cores", "2"]) == 0
@@ -271,14 +291,12 @@ def test_a_second_signal_ends_jobs_that_finish_their_segment_first(folder):
     assert not job.is_running()
 
 
-@pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
-def test_a_folder_that_is_at_work_elsewhere_is_a_failure_and_no_stop(folder, capsys, monkeypatch):
+def test_a_folder_that_is_at_work_elsewhere_is_a_failure_and_no_stop(by_draws, capsys, monkeypatch):
     from gpmcflow.errors import UnavailableError
 
     def fails(job):
         raise UnavailableError("another run is at work")
 
-    Path("own.yaml").write_text(BY_DRAWS)
     monkeypatch.setattr("gpmcflow.analysis.steps.fit", fails)
     assert main(["run", "own.yaml", "--cores", "1"]) == 1
     assert "\nanother run is at work\nfailed: analysis_fit" in "\n" + capsys.readouterr().err
