@@ -114,13 +114,16 @@ def value_text(data: Data, column: str, value: float | str | tuple) -> str:
 
 
 def relevance(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFrame:
-    """The change that goes with each column, over its usual range or between levels."""
+    """The change that goes with each column, over its usual range or between levels.
+
+    ``straight`` is for the chance by straight lines, of another model.
+    """
     rows = []
     for column, (sweep, of_column) in effects.items():
         ends = (value_text(data, column, sweep.values[place]) for place in of_column.places)
         rows.append((column, sweep.kind, *ends, *of_column.change, of_column.chance))
     names = ["column", "kind", "low", "high", "change", "change_low", "change_high", "chance"]
-    return pd.DataFrame(rows, columns=names)
+    return pd.DataFrame(rows, columns=names).assign(straight=np.nan)
 
 
 def curves(effects: Mapping[str, tuple[Sweep, Effect]], data: Data) -> pd.DataFrame:
