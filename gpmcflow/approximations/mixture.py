@@ -314,10 +314,14 @@ class Mixture:
 
     @classmethod
     def of_draws(cls, x: np.ndarray) -> Mixture:
-        """One component, fitted to draws x (n, d) of a posterior."""
-        fitted = cls(np.ones(1), x.mean(0)[None], np.cov(x.T).reshape(1, x.shape[1], -1))
-        for _ in range(ROUNDS):
-            fitted = fitted.refitted(x, np.zeros(len(x)))
+        """One component, fitted to draws x (n, d) of a posterior; the prior's if they stand at few places."""
+        d = x.shape[1]
+        try:
+            fitted = cls(np.ones(1), x.mean(0)[None], np.cov(x.T).reshape(1, d, d))
+            for _ in range(ROUNDS):
+                fitted = fitted.refitted(x, np.zeros(len(x)))
+        except np.linalg.LinAlgError:
+            return cls(np.ones(1), np.zeros((1, d)), np.eye(d)[None])
         return fitted
 
     @property

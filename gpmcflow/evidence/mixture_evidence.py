@@ -65,7 +65,7 @@ class Weighted:
     mixture: Mixture
     x: np.ndarray
     log_weights: np.ndarray
-    late: bool  #: whether these draws found a mode that the mixture lacks
+    missed: list[str]  #: alarms of modes that the mixture lacks
     latents: np.ndarray | None  #: (N, n) that were drawn from EP fits
     log_likelihood: np.ndarray | None  #: log p(y | latents, theta) (N,)
 
@@ -96,7 +96,7 @@ class Weighted:
             *alarms.not_finite_alarms(self.estimate.mean),
             *of_tail,
             *alarms.few_effective_alarms(size, LEAST_EFFECTIVE),
-            *alarms.late_mode_alarms(self.late),
+            *self.missed,
         ]
 
     def resampled(self, rng: np.random.Generator) -> np.ndarray:
@@ -134,8 +134,9 @@ def weighted_draws(
         x = mixture.draw(rng, length)
         weights, *latents = _weigh(model, density, mixture, x, rng)
         found = missed_modes(density, modes, x, weights) if modes else []
-        draws = Weighted(model, density, mixture, x, weights, len(found) > len(modes), *latents)
-        if draws.late and fits < MOST_FITS:
+        missed = alarms.late_mode_alarms(len(found) > len(modes))
+        draws = Weighted(model, density, mixture, x, weights, missed, *latents)
+        if draws.missed and fits < MOST_FITS:
             fits += 1
             modes, mixture = fit_mixture(density, rng, found)
             continue

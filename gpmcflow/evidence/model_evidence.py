@@ -109,8 +109,8 @@ def model_evidence(
     likelihoods that are not log-concave, such as those of shares: up to 100 rows chains come first, and
     this where they overlap too little with their reference, as between two modes.
 
-    Given draws of a regression take a Student-t fitted to them in the place of that search, with any number
-    of hyperparameters; where its weights raise an alarm they are bridged, as those of other models are.
+    If draws of a regression are given, a Student-t density fitted to them replaces that search, whatever the
+    number of hyperparameters; if its weights raise an alarm, the draws are bridged, as those of other models.
 
     Other models run chains. p(y) = E[e^u(q)] over q ~ N(0, I), see `JointPath`. Each replicate has a pilot, a
     Gaussian reference and random streams of its own. Bennett's bridge joins draws of the reference to draws
@@ -219,7 +219,7 @@ def model_evidence(
     if draws is not None and reused is not None and lent and route in ("auto", "mixture"):
         theta = reused.theta.reshape(-1, model.dim)
         fitted = weighted_draws(model, total, target_error, seed, tuple(key), theta)
-        fitted = replace(fitted, late=not _whole(draws, model))
+        fitted = replace(fitted, missed=_missed(draws, model))
         if route == "mixture" or not fitted.alarms():
             tree = _of_mixture(model, fitted, route, predictive, seed, tuple(key))
             searched = {"modes": draws["modes"].copy()} if "modes" in draws.children else {}
@@ -334,14 +334,14 @@ def _weighted(
         return None
 
 
-def _whole(draws: xr.DataTree, model: GPModel) -> bool:
-    """Whether no mode of more than 1 % is missed by draws of a model whose modes a search can find."""
+def _missed(draws: xr.DataTree, model: GPModel) -> list[str]:
+    """Modes that draws have missed, or that no search stands beside them, where a search can find modes."""
     if not suits(model):
-        return True
+        return []
     if "modes" not in draws.children or "visits" not in draws["modes"]:
-        return False
+        return ["no modes stand beside the draws, which may have missed one"]
     modes = draws["modes"].to_dataset()
-    return not missed_by_chains(modes["mass"].values, modes["visits"].values)
+    return missed_by_chains(modes["mass"].values, modes["visits"].values)
 
 
 def _require_mixture(model: GPModel, alone: bool) -> None:

@@ -12,6 +12,7 @@ from scipy.integrate import quad
 from scipy.special import gammaln, logsumexp
 
 import gpmcflow as gp
+from gpmcflow.approximations.mixture import Mixture
 from gpmcflow.errors import InputError
 from gpmcflow.evidence import joint_tempering as joint_path
 from gpmcflow.evidence import model_evidence
@@ -389,6 +390,21 @@ def test_draws_of_a_regression_lend_a_density_to_sample_from():
     beside = gp.model_evidence(wavy, draws=draws, route="mixture", **settings).evidence
     apart = float(beside["log_evidence"][0]) - exact
     assert abs(apart) < 4.0 * np.hypot(float(beside["standard_error"][0]), its_error)
+
+
+def test_draws_that_stand_at_few_places_leave_the_prior_to_sample_from():
+    draws = gp.sample(curve(), n_chains=2, n_draws=100, seed=1, predictive=False, execution=QUIET)
+    theta = draws["posterior/theta"]
+    draws["posterior"]["theta"] = 0.0 * theta + theta.isel(draw=0)  # each chain never moved
+    run = gp.model_evidence(
+        curve(), draws=draws, route="mixture", n_draws=1000, predictive=False, execution=QUIET
+    ).evidence.isel(estimator=0)
+    apart = float(run["log_evidence"]) - exact_curve()
+    assert abs(apart) < 4.0 * float(run["standard_error"]) < 1.0
+    x = np.repeat([[1.0, 2.0, 3.0], [2.0, 4.0, 7.0]], 50, axis=0)
+    mixture = Mixture.of_draws(x)
+    np.testing.assert_array_equal(mixture.scales, np.eye(3)[None])
+    np.testing.assert_array_equal(mixture.locations, np.zeros((1, 3)))
 
 
 def test_what_is_no_use_is_refused():

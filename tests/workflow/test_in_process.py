@@ -130,7 +130,7 @@ def test_by_draws_the_same(by_draws, capsys, snakemake):
     assert done.returncode == 0, done.stderr
     assert files() == made
     assert main(["run", "own.yaml", "--cores", "1"]) == 0
-    assert capsys.readouterr().out.splitlines()[-2] == "done in 0 s"
+    assert "analysis" not in capsys.readouterr().out  # no job ran
 
 
 @pytest.mark.skipif(not in_process.CAN_FORK, reason="jobs are forked")
@@ -145,7 +145,7 @@ def test_jobs_side_by_side_have_no_more_cores_than_there_are(
 
     def called(plan, job, threads):
         began = time.monotonic()
-        time.sleep(0.05)
+        time.sleep(0.5 if "draw" in job.rule else 0.0)  # longer than it takes to fork the next
         seen = {"needs": job.needs, "made": [*job.outputs.values()], "rule": job.rule}
         seen |= {"threads": threads, "began": began, "ended": time.monotonic()}
         with log.open("a") as file:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import xarray as xr
 
 import gpmcflow as gp
-from gpmcflow.analysis import fitting
+from gpmcflow.analysis import fitting, steps, study
 from gpmcflow.analysis.convergence import convergence as stored_convergence
 from gpmcflow.execution import tasks
+from gpmcflow.pipeline.config import check_config
 
 QUIET = gp.Execution(progress=False)
 GOOD = {"r_hat": 1.0, "r_hat_limit": 1.02, "ess_bulk": 500.0, "ess_tail": 450.0}
@@ -119,6 +122,36 @@ def test_fewer_effective_draws_are_enough_where_few_are_wanted(monkeypatch):
     worse = GOOD | {"ess_bulk": 80.0}  # 1.1 x 100 / 80
     own = runs_of(monkeypatch, counts(20), worse, effective=100.0)
     assert [draws for _, draws in own] == [1000, 1375]
+
+
+@pytest.mark.parametrize(("out", "effective"), [(True, 100.0), (False, 400.0)])
+def test_models_that_quick_fits_rule_out_get_few_draws(monkeypatch, out, effective):
+    class Step:
+        def __init__(self, job):
+            self.draws = lambda effective: effective
+
+    fits = {"a": xr.DataTree(), "b": xr.DataTree()}
+    monkeypatch.setattr(steps, "_Step", Step)
+    monkeypatch.setattr(steps, "load_results", lambda path: fits[path.split("/")[-2]])
+    monkeypatch.setattr(steps.Candidate, "of_trees", lambda trees: trees["fit"])
+    asked = []
+    monkeypatch.setattr(steps, "ruled_out", lambda *given: asked.append(given) or out)
+    job = SimpleNamespace(
+        input=SimpleNamespace(fits=["results/x/a/fit.nc", "results/x/b/fit.nc"]),
+        wildcards=SimpleNamespace(analysis="x", model="b"),
+    )
+    assert steps.draw(job) == effective
+    assert asked == [("b", fits, False)]  # they are fits at the maximum
+
+
+def test_draws_wait_for_the_fits_of_all_models(tmp_path):
+    (tmp_path / "x.csv").write_text("a,y\n" + "".join(f"{k},{k % 7}.5\n" for k in range(40)))
+    models = {name: {"covariance": f"{name}(a)"} for name in ("matern32", "matern52")}
+    own = {"data": {"csv": "x.csv", "target": "y"}, "likelihood": "gaussian", "models": models}
+    config = check_config(own, folder=tmp_path, path="x.yaml")
+    draws = [job for job in study.jobs(config) if job.rule == "analysis_draw"]
+    fits = [f"results/x/{name}/fit.nc" for name in models]
+    assert [job.inputs["fits"] for job in draws] == [fits, fits]
 
 
 def test_few_draws_may_grow_to_4000(monkeypatch):
