@@ -60,6 +60,7 @@ FORMATS = {
         "YYYY Qq": r"(?P<y>\d{4})[ ./:-]?[qQ](?P<q>[1-4])",
         "MM/YY": r"(?P<m>\d{1,2})/(?P<y>\d{2})",
         "Qq YYYY": r"[qQ](?P<q>[1-4])[ ./:-]?(?P<y>\d{4})",
+        "Qq YY": r"[qQ](?P<q>[1-4])[ ./:'-]{0,2}(?P<y>\d{2})",
     }.items()
 }  # fmt: skip
 NUMERALS = ("YYYYMMDD", "YYMMDD")  # formats of numbers, the second in columns named like dates
@@ -103,12 +104,13 @@ def parse_dates(cells: Sequence[str], words: str) -> np.ndarray:
 def date_formats(cells: Sequence[str], *, time: bool = False) -> dict[str, np.ndarray]:
     """Return the days of the cells in each format that any of them has, most cells first.
 
-    Only a column named like a `time` may have months such as 3/98, which elsewhere may be fractions.
+    Only a column named like a `time` may have months such as 3/98, which elsewhere may be fractions, and
+    quarters such as Q1-98, which may be questions.
 
     Of the two orders of day and month with strokes, the one that fits more cells (day first, if
     both do equally) comes first; the other is there only if it alone reads some cell.
     """
-    never = {*NUMERALS} if time else {*NUMERALS, "MM/YY"}
+    never = {*NUMERALS} if time else {*NUMERALS, "MM/YY", "Qq YY"}
     tried = {words: pattern for words, pattern in FORMATS.items() if words not in never}
     some = list(dict.fromkeys(filter(None, cells)))[:TRIED]
     if not any(pattern.fullmatch(cell) for pattern in tried.values() for cell in some):

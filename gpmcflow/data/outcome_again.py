@@ -41,6 +41,8 @@ QUOTIENT_WORDS = {
     "mean", "avg", "average", "density", "pc", "capita",
 }  # fmt: skip
 ON_A_ROUNDED_LINE = 0.999
+MOST_PARTS = 60  # numbers among which the parts of a sum are sought
+UNEXPLAINED = 0.5  # share of the variance, at most, of what may be a sum in most rows
 FEW_ROWS = 6  # enough to rule out nearly all pairs whose product is not the outcome
 NEAR_PRODUCT = 0.02  # relative, of what may be the product of two rounded numbers
 RESCALINGS = (np.log, np.log10, np.log2, np.log1p, np.sqrt, np.square, np.reciprocal)
@@ -129,8 +131,42 @@ def find_outcome_again(
         elif _on_a_line(y, _log_ratio(a, b)) or _is_share_of(a, b, y):
             found |= {first: _beside(second, name), second: _beside(first, name)}
     if y is not None:
+        found |= _parts([n for n in left if n not in found], columns, y, name)
         found |= _quotients([n for n in left if n not in found], columns, y, name)
     return found if len(found) < len(inputs) else {}
+
+
+def _parts(
+    names: list[str], columns: Mapping[str, Column], y: np.ndarray, name: str
+) -> dict[str, str]:
+    """Return three or more numbers of which the outcome is the sum, but for few rows; a gap is 0.
+
+    Weights that are not negative and fit best are 1 for the parts and 0 for all else; they are fitted again
+    without the rows that are furthest off, where a cell may be mistyped.
+    """
+    rows = np.flatnonzero(np.isfinite(y))
+    if not 3 <= len(names) <= MOST_PARTS or len(rows) < 3 * len(names):
+        return {}
+    values = np.nan_to_num(_matrix(names, columns)[rows])
+    own, some = y[rows], slice(None, None, 1 + len(rows) // (SCREENED + 5 * len(names)))
+    chosen = values[some], own[some]
+    fitted = chosen[0] @ np.linalg.lstsq(*chosen, rcond=None)[0]
+    if not ((fitted - chosen[1]) ** 2).mean() <= UNEXPLAINED * chosen[1].var():
+        return {}
+    from scipy.optimize import nnls  # takes long to load
+
+    for _ in range(2):
+        weights, _ = nnls(*chosen, maxiter=100 * len(names))
+        off = np.abs(chosen[0] @ weights - chosen[1])
+        kept = off <= np.quantile(off, 1.0 - FEW_ERRORS)
+        chosen = chosen[0][kept], chosen[1][kept]
+    parts = np.abs(weights - 1.0) < 1e-3
+    if parts.sum() < 3 or (weights[~parts] > 1e-3).any():
+        return {}
+    if not _is_same(values[:, parts].sum(axis=1), own):
+        return {}
+    found = [part for part, is_part in zip(names, parts, strict=True) if is_part]
+    return {part: f"one of {len(found)} whose sum is {name}" for part in found}
 
 
 def _ends_of_times(
@@ -499,7 +535,9 @@ def _fixes(column: Column, target: Column) -> bool:
     known = ~target.missing & ~column.missing
     own = column.labels[known].tolist()
     sizes = Counter(own)
-    if not (2 <= len(sizes) <= MOST_LEVELS and len(own) >= MANY_CASES and min(sizes.values()) >= 5):
+    fewest = 1 if column.name.lower().startswith(target.name.lower()) else 5
+    many = len(own) >= MANY_CASES and min(sizes.values(), default=0) >= fewest
+    if not (2 <= len(sizes) <= MOST_LEVELS and many):
         return False
     pairs = set(zip(own, target.labels[known].tolist(), strict=True))
     return len(pairs) == len(sizes) and len({outcome for _, outcome in pairs}) >= 2

@@ -69,6 +69,7 @@ PLACE_FILLERS = {
     "centre", "gps", "wgs", "dd", "decimal",
 }  # fmt: skip
 HEIGHT_WORDS = {"z", "height", "elevation", "elev", "altitude", "depth"}  # over x and y
+POINT = re.compile(r"POINT ?\(([-+.\deE]+) ([-+.\deE]+)\)", re.IGNORECASE)
 ALIKE = 3.0  # times the smaller of two ranges in the same unit
 FEWEST_PLACES = 5  # different numbers of each; east and north of 0 and 1 are regions
 PROJECTED = 1e4  # x and y above this are metres of a map; below they may be anything
@@ -85,7 +86,7 @@ SUBJECT_WORDS = {
     "uid", "subjid", "patid", "caseid",
     "bottle", "precinct", "borough", "parish", "province", "canton", "prof", "professor", "curve",
     "town", "commune", "community", "neighborhood", "neighbourhood", "mom", "event", "earthquake",
-    "street", "hid", "hhid",
+    "street", "hid", "hhid", "chid",
 }  # fmt: skip
 NUMBERED_WORDS = {  # of subjects of which a number with a decimal is no amount
     "hospital", "clinic", "school", "firm", "doctor", "physician", "teacher", "provider", "subject",
@@ -95,7 +96,7 @@ APPARATUS = {  # of a few of the same kind
     "car", "vehicle", "computer", "device", "instrument", "apparatus", "sensor", "probe", "camera",
     "thermometer", "gauge", "scanner", "printer", "oven", "furnace", "reactor", "mold", "mould", "loom",
     "nozzle", "technician", "inspector", "examiner", "observer", "interviewer", "coder", "analyst",
-    "surgeon", "nurse", "driver",
+    "surgeon", "nurse", "driver", "alt", "altid", "alternative", "option",
 }  # fmt: skip
 CODE_SYSTEMS = {"fips", "fip", "naics", "isic", "sic", "tract", "zip", "plz", "icpsr"}
 CODE_WORDS = {
@@ -211,6 +212,25 @@ TIME_TO = re.compile(r"(ed|t|at|age|day|yr|month|to)+")  # beside the name of a 
 DURATIONS = re.compile(
     r"time|surv|^tt|days|months|years|weeks|duration|^t\d?$|stop$|spell|follow|onset|latency|^life(span)?$"
 )
+TEMPERATURES = {"temp", "temperature", "temps", "temperatures", "tmax", "tmin", "tmean", "tavg"}
+PREDICTED = {
+    "pred", "preds", "predicted", "prediction", "predictions", "fitted", "resid", "residual", "residuals",
+    "yhat", "ypred",
+}  # fmt: skip
+OF_PREDICTIONS = {
+    "y",
+    "hat",
+    "model",
+    "target",
+    "proba",
+    "prob",
+    "probability",
+    "score",
+    "value",
+    "label",
+}
+PARTS = {"train", "training", "valid", "validation", "val", "dev", "test", "testing", "holdout"}
+SPLITS = {"split", "set", "subset", "partition", "part", "sample", "fold", "dataset"}
 SURELY = 8  # rows expected where there is none: by chance in one of 3,000 files
 GO_TOGETHER = 0.8  # share of rows in which two columns that say how cases ended agree
 FIRST_YEAR, LAST_YEAR = 1500, 2100
@@ -399,9 +419,10 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     if (values.min() > 0 or from_none) and not is_years(column):
         logged = re.match(r"(log|ln)|l[a-z]+", column.name.lower()) and values.max() < 20
         low = named and values.min() == 0  # nothing of it, and never less
-        if (spread > SKEWED or (named and spread > 0) or low) and not logged:
+        additive = logged or words & TEMPERATURES  # those above 0 by chance
+        if (spread > SKEWED or (named and spread > 0) or low) and not additive:
             return _positive(values, spread)
-        if values.min() > 0 and not logged and _spread_grows(column, others):
+        if values.min() > 0 and not additive and _spread_grows(column, others):
             return Reading("positive", "positive")
     return Reading("real", "real")
 
@@ -508,6 +529,7 @@ def find_status(columns: Mapping[str, Column], target: str) -> list[str]:
         levels = set(column.labels[~column.missing].tolist())
         counted = len(levels) > 2 and name_words(name) & (COUNT_WORDS - {"event", "death"})
         named = STATUS.search(name.lower()) or is_time_of(target, name)
+        named = named or (name.lower() == "outcome" and levels == {"0", "1"})
         named = named and not counted  # failures 0, 1, 2 are a number of them
         found += [name] * bool(named and 2 <= len(levels) <= 4)
     return found
@@ -584,6 +606,24 @@ def find_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
         different = min(len(np.unique(c.values[np.isfinite(c.values)])) for c in found)
         if plausible and different >= FEWEST_PLACES:
             return found[0].name, found[1].name
+    return ()
+
+
+def find_points(numbers: list[Column], others: Mapping[str, Column]) -> tuple[str, str] | tuple[()]:
+    """Return the two columns whose numbers stand in the points of another, as POINT (3.5 48.2)."""
+    for column in others.values():
+        if column.values is not None or column.missing.all():
+            continue
+        found = [POINT.fullmatch(label) for label in column.labels[~column.missing].tolist()]
+        if not all(found):
+            continue
+        numbers_of = [np.array([float(match[k]) for match in found if match]) for k in (1, 2)]
+        pair = [
+            next((c for c in numbers if np.allclose(c.values[~column.missing], own)), None)
+            for own in numbers_of
+        ]
+        if pair[0] and pair[1] and pair[0] is not pair[1]:
+            return pair[0].name, pair[1].name
     return ()
 
 
@@ -797,9 +837,18 @@ def is_id_of(name: str) -> bool:
 
 def ends_like_a_code(name: str) -> bool:
     """Return whether a name, of whatever words, ends in one for codes, as fregion, ccode and LandCover do."""
-    ends = ("region", "code", "category", "religion", "industry", "species")
+    ends = (
+        "region",
+        "code",
+        "category",
+        "religion",
+        "industry",
+        "species",
+        "taz",
+    )  # zones of traffic
     whole = "".join(filter(str.isalpha, name)).lower()
-    return last_word(name).endswith(ends) or whole.endswith(("landcover", "landuse"))
+    last = last_word(name)
+    return last.endswith(ends) or last == "cond" or whole.endswith(("landcover", "landuse"))
 
 
 def is_nested(column: Column, columns: Mapping[str, Column]) -> bool:
@@ -923,13 +972,36 @@ def find_row_numbers(columns: Mapping[str, Column], inputs: list[str]) -> dict[s
         last = last_word(name)
         measured = last in AMOUNT_WORDS - {"index", "test", "level"} or (name == "x" and beside_y)
         subjects = last in SUBJECT_WORDS | COUNTER_WORDS and name_words(name) & SUBJECT_WORDS
-        subjects = subjects or last.endswith("code") or last in CODE_SYSTEMS
+        subjects = subjects or last.endswith("code") or last in CODE_SYSTEMS or is_id_of(name)
         if values[0] in (0.0, 1.0) and (np.diff(values) == 1.0).all():
             found |= {} if measured else {name: "row number"}
         elif ROW_NAMES.fullmatch(name.strip()) and _counts_anew(values):
             found[name] = "row number within a part of the file"
         elif subjects and len(np.unique(values)) >= NEARLY_ALL * len(values):
             found[name] = "different in every row"
+    return found if set(found) < set(inputs) else {}
+
+
+def find_of_models(
+    columns: Mapping[str, Column], inputs: list[str], target: Column
+) -> dict[str, str]:
+    """Return columns that tell of models, not of cases, with the reason: predictions, and rows to learn from.
+
+    y_pred, predicted_price beside price, residuals; train of TRUE and FALSE, split of train and test.
+    """
+    found: dict[str, str] = {}
+    for name in inputs:
+        column, words = columns[name], name_words(name)
+        others = words - PREDICTED
+        own = others <= OF_PREDICTIONS | name_words(target.name) and words != {"pred"}
+        if (words & PREDICTED or words == {"y", "hat"}) and own:
+            found[name] = "what a model predicted"
+        levels = {label.lower() for label in column.labels[~column.missing].tolist()}
+        marks = words <= PARTS | {"is", "in"} and bool(words & PARTS - {"test", "testing", "dev"})
+        if (marks and levels == {"true", "false"}) or (
+            words <= PARTS | SPLITS and len(levels) > 1 and levels <= PARTS
+        ):
+            found[name] = "marks the rows that a model learnt from"
     return found if set(found) < set(inputs) else {}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,10 @@ KNOWN = {  # periods that calendars have, in days, with their names
 }  # fmt: skip
 FEWEST_PERIODS = 3
 LEAST_CORRELATION = 0.3  # of values one period apart
+LEAST_OF_A_WAVE, SHORTEST_WAVE = (
+    0.15,
+    12,
+)  # correlation, and lag in steps, of a period of the calendar
 MOST_BINS = 4096
 TREND_DEGREE = 3
 
@@ -61,7 +66,7 @@ def find_season(times: np.ndarray, outcome: np.ndarray, *, is_date: bool = False
     pairs = np.rint(pairs)
     variance = (rest[filled] ** 2).mean()
     r = np.where(pairs >= 2 * FEWEST_PERIODS, products / np.maximum(pairs, 1) / variance, 0.0)
-    lag = _repeating_lag(r, pairs)
+    lag = _repeating_lag(r, pairs) or _calendar_lag(r, pairs, _calendar(times, is_date), step)
     if lag is None:
         return None
     bins = np.arange(n_bins)[filled]
@@ -83,6 +88,30 @@ def _repeating_lag(r: np.ndarray, pairs: np.ndarray) -> int | None:
     if not tops:
         return None
     return next(top for top in tops if r[top] >= 0.75 * r[tops].max())
+
+
+def _calendar_lag(
+    r: np.ndarray, pairs: np.ndarray, calendar: Mapping[float, str], step: float
+) -> int | None:
+    """The lag of a period of the calendar at which a wave shows under much noise.
+
+    Correlations a period and two apart are positive, those half a period off negative, each about as large.
+    """
+    for period in sorted(calendar, reverse=True):
+        lag = period / step
+        if lag < SHORTEST_WAVE or 2.5 * lag >= len(r) or pairs[round(lag)] == 0:
+            continue
+        wave = [_smooth(r, lag * half / 2.0) * (-1) ** half for half in (1, 2, 3, 4)]
+        clear = LEAST_OF_A_WAVE * (1.0 + FEWEST_PERIODS * lag / len(pairs))
+        if min(wave) > max(clear, 3.0 / np.sqrt(pairs[round(lag)])) and min(wave) > 0.5 * max(wave):
+            return round(lag)
+    return None
+
+
+def _smooth(r: np.ndarray, lag: float) -> float:
+    """The mean correlation within a twentieth of a lag."""
+    wide = max(1, round(lag / 20.0))
+    return float(r[round(lag) - wide : round(lag) + wide + 1].mean())
 
 
 def _near(r: np.ndarray, lag: int) -> float:

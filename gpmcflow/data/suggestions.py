@@ -54,7 +54,9 @@ from gpmcflow.data.roles import (
     find_exposure,
     find_groups,
     find_lone_place,
+    find_of_models,
     find_places,
+    find_points,
     find_row_numbers,
     find_status,
     find_total,
@@ -220,6 +222,7 @@ def suggest(
     path = user_path(path)
     separator = find_separator(path) if is_file(path) else SEPARATORS[0]
     table = read_table(path, separator)
+    target, offset, weights = (name and text_of(name) for name in (target, offset, weights))
     if target not in table.columns:
         raise InputErrors([unknown("", "column", target, table.columns, path.name)])
     decimal = find_decimal(table)
@@ -265,7 +268,9 @@ def suggest(
         raise InputErrors([f"{path.name}: no column to learn from beside the target"])
     bad_cells += [line for name in inputs for line in columns[name].problems]
     explaining = [name for name in inputs if name not in settings.groups]
-    season = _season(columns, explaining, _within_groups(columns, settings.groups, outcome))
+    scales = [np.log(outcome), outcome] if coded.kind == "positive" else [outcome]
+    within = (_within_groups(columns, settings.groups, scaled) for scaled in scales)
+    season = next(filter(None, (_season(columns, explaining, own) for own in within)), None)
     if season:
         settings = replace(settings, test_by=season[0])
     elif names_held_out := _held_out_groups(
@@ -431,7 +436,8 @@ def _roles(
         and column.values is not None
         and not column.problems
     ]
-    places = find_places([column for column in numbers if column.kind != "constant"])
+    varied = [column for column in numbers if column.kind != "constant"]
+    places = find_places(varied) or find_points(varied, others)
     places = places or find_lone_place(target, others)
     numbers = [column for column in numbers if column.name not in places]
     positive = settings.positive
@@ -491,6 +497,7 @@ def _roles(
     ]
     usable = [name for name in free if columns[name].kind != "text"]
     drop |= find_row_numbers(columns, usable)
+    drop |= find_of_models(columns, usable, target)
     counts = [name for name in usable if columns[name].kind in ("number", "whole")]
     if (
         reading.kind == "counts"

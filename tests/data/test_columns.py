@@ -194,6 +194,14 @@ def test_dates_as_people_write_them(cells, first):
     assert found.values[-1] == found.values.max()
 
 
+@pytest.mark.parametrize("cells", [["Q1-92", "Q2-92", "Q4-95"], ["q1 '92", "q3 '92", "q4 '95"]])
+def test_quarters_of_years_of_two_digits_are_dates_where_a_name_says_time(cells):
+    found = column(cells, "QuarterYear")
+    assert (found.kind, found.problems) == ("date", ())
+    assert (date_text(found.values[0]), date_text(found.values[-1])) == ("1992-01-01", "1995-10-01")
+    assert column(cells, "question").kind != "date"
+
+
 def test_times_of_day_of_twelve_hours():
     found = column(["12/31/2013 11:59 PM", "01/01/2014 12:30 AM", "01/02/2014 12:00 PM"], "start")
     np.testing.assert_allclose(found.values % 1, [(23 + 59 / 60) / 24, 0.5 / 24, 0.5])

@@ -241,3 +241,31 @@ def test_classes_named_after_a_count_that_is_mostly_round(tmp_path):
     }
     assert not dropped(tmp_path, "smoked", ward=classes, smoked=smoked)
     assert not dropped(tmp_path, "smoked", smoked_class=RNG.permutation(classes), smoked=smoked)
+
+
+def test_parts_of_which_three_or_more_make_the_outcome(tmp_path):
+    """With gaps for none, and a total mistyped here and there; not two less a third, nor most parts."""
+    rng = np.random.default_rng(21)
+    parts = {name: rng.poisson(rate, N) for name, rate in zip("pqrs", (40, 9, 70, 3), strict=True)}
+    total, others = sum(parts.values()), {"age": rng.integers(20, 80, N), "z": A}
+    wrong = total.copy()
+    wrong[[5, 60]] += 37
+    gaps = parts | {"s": [n or "" for n in parts["s"]]}
+    for columns, y in ((parts, total), (gaps, total), (parts, wrong)):
+        found = dropped(tmp_path, "total", **columns, **others, total=y)
+        assert found == dict.fromkeys("pqrs", "one of 4 whose sum is total")
+    for y in (
+        parts["p"] + parts["q"] - parts["r"],
+        total + rng.poisson(2, N),
+        2 * parts["p"] + parts["q"] + parts["r"],
+    ):
+        assert not dropped(tmp_path, "y", **parts, **others, y=y)
+
+
+def test_reasons_of_a_class_are_known_by_their_name_however_few_their_rows(tmp_path):
+    ill = np.where(RNG.permutation(N) < N // 2, "yes", "no")
+    reason = np.where(ill == "yes", "fever", "none")
+    reason[np.flatnonzero(ill == "yes")[:2]] = "cough"
+    told = {"ill_reason": "ill follows from it"}
+    assert dropped(tmp_path, "ill", ill_reason=reason, ill=ill) == told
+    assert not dropped(tmp_path, "ill", ward=reason, ill=ill)

@@ -867,3 +867,92 @@ def test_counts_expected_are_known_by_their_sum_and_a_share_of_people_is_no_effo
 def test_whole_numbers_called_cnt_are_counts(tmp_path):
     rentals = np.random.default_rng(2).normal(4500, 1900, N).round().clip(22).astype(int)
     assert seen(tmp_path, "cnt", a=noise(), cnt=rentals).reading.kind == "counts"
+
+
+@pytest.mark.parametrize(
+    ("name", "dropped"),
+    [("y_pred", True), ("predicted_price", True), ("residuals", True), ("y_hat", True),
+     ("pred", False), ("residual sugar", False), ("predicted_demand", False)],
+)  # fmt: skip
+def test_predictions_of_a_model_are_dropped(tmp_path, name, dropped):
+    """Not what is predicted of something else, nor a predator."""
+    found = seen(tmp_path, "price", **{name: noise()}, a=noise(), price=noise())
+    assert found.dropped == ({name: "what a model predicted"} if dropped else {})
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "dropped"),
+    [("train", ("TRUE", "FALSE"), True), ("is_train", ("False", "True"), True),
+     ("split", ("train", "test"), True), ("dataset", ("Training", "Validation", "Holdout"), True),
+     ("train", (0, 1), False), ("test", ("TRUE", "FALSE"), False), ("split", ("left", "right"), False)],
+)  # fmt: skip
+def test_rows_to_learn_from_are_marked_by_a_column_that_is_no_input(
+    tmp_path, name, values, dropped
+):
+    """A training on the job is 0 or 1, and a test has a result."""
+    column = np.random.default_rng(4).permutation(np.resize(list(values), N))
+    found = seen(tmp_path, "y", **{name: column}, a=noise(), y=noise())
+    assert (name in found.dropped) == dropped
+
+
+def test_a_target_is_found_with_the_blanks_that_its_header_has(tmp_path):
+    found = seen(tmp_path, "TOTAL  VALUE ", **{"TOTAL  VALUE ": noise(), " a": noise()})
+    assert found.target.name == "TOTAL VALUE"
+    assert "a" in found.columns
+
+
+def test_places_are_the_numbers_in_points_as_geographic_programs_write_them(tmp_path):
+    x, y = np.random.default_rng(6).uniform(1, 900, (2, N)).round(2)
+    points = [f"POINT ({a} {b})" for a, b in zip(x, y, strict=True)]
+    columns = {"Y": y, "X": x, "income": noise(), "trips": noise()}
+    found = seen(tmp_path, "trips", geometry=points, **columns)
+    assert found.settings.coordinates == ("X", "Y")
+    assert "geometry" not in found.settings.groups
+    assert seen(tmp_path, "trips", **columns).settings.coordinates == ()
+    points[3] = "POINT (1 2)"
+    assert seen(tmp_path, "trips", geometry=points, **columns).settings.coordinates == ()
+
+
+def test_alternatives_of_choices_are_categories_and_the_choices_groups(tmp_path):
+    """An altitude is a number, and so is how many options there are."""
+    chosen = np.eye(3, dtype=int)[np.random.default_rng(7).integers(0, 3, N)].ravel()
+    columns = {"chid": np.repeat(range(1, N + 1), 3), "price": noise(3 * N), "choice": chosen}
+    for name, alternatives, code in (
+        ("alt", [1, 2, 3], True), ("alternative", [1, 2, 3], True), ("alt", [100, 300, 900], False),
+        ("options", [2, 4, 3], False),
+    ):  # fmt: skip
+        found = seen(tmp_path, "choice", **{name: np.resize(alternatives, 3 * N)}, **columns)
+        assert found.settings.categorical == ((name,) if code else ())
+        assert found.settings.groups == ("chid",)
+
+
+def test_numbers_of_persons_may_begin_anywhere_and_zones_of_traffic_are_groups(tmp_path):
+    zones = np.random.default_rng(8).integers(1, 25, 4 * N)
+    found = seen(tmp_path, "y", PERSONID=range(6000, 6000 + 4 * N), HOMETAZ=zones, y=noise(4 * N))
+    assert set(found.dropped) == {"PERSONID"}
+    assert found.settings.groups == ("HOMETAZ",)
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("SUR_COND", True), ("cond", True), ("cond_national", False), ("second", False)],
+)
+def test_conditions_are_categories_where_a_name_ends_so(tmp_path, name, code):
+    column = np.random.default_rng(9).permutation(np.resize([1, 2, 3, 4, 9], 2 * N))
+    found = seen(tmp_path, "y", **{name: column}, a=noise(2 * N), y=noise(2 * N))
+    assert found.settings.categorical == ((name,) if code else ())
+
+
+def test_temperatures_are_not_amounts_however_skewed(tmp_path):
+    values = np.exp(np.random.default_rng(10).normal(3, 0.8, N)).round(1)
+    for name, kind in (("Max_Temp", "real"), ("tmax", "real"), ("ozone", "positive")):
+        assert seen(tmp_path, name, **{name: values}, a=noise()).reading.kind == kind
+
+
+def test_an_outcome_of_0_and_1_beside_a_time_says_whether_it_ended(tmp_path):
+    rng = np.random.default_rng(11)
+    time = rng.exponential(300.0, N).astype(int) + 1
+    for outcome, kind in ((rng.integers(0, 2, N), "survival"), (rng.integers(0, 3, N), "positive")):
+        found = seen(tmp_path, "time", dose=noise(), outcome=outcome, time=time)
+        assert found.reading.kind == kind
+        assert found.settings.event == ("outcome" if kind == "survival" else None)

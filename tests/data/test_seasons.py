@@ -5,6 +5,7 @@ import pytest
 
 from gpmcflow.data.columns import Column
 from gpmcflow.data.seasons import YEAR, calendar_name, find_season
+from tests.data.small_files import seen
 
 
 def times(values, kind="number"):
@@ -59,3 +60,28 @@ def test_periods_that_calendars_have_are_named():
     ]
     assert [calendar_name(p, years, False) for p in (1.0, 11.0)] == ["year", ""]
     assert calendar_name(1.0, days, False) == ""
+
+
+def test_a_year_under_much_noise_is_seen_in_days_of_dates(tmp_path):
+    """As of the flow of a river, which is modelled on the log scale; a wander hardly ever makes one."""
+    rng = np.random.default_rng(2)
+    t = np.arange(8 * 365.0)
+    wave, short = np.sin(2 * np.pi * t / YEAR), np.empty(len(t))
+    short[0] = 0.0
+    for k, step in enumerate(rng.normal(size=len(t) - 1), 1):
+        short[k] = 0.9 * short[k - 1] + 0.436 * step
+    noisy = 0.9 * wave + short
+    assert find_season(t, noisy, is_date=True) == (YEAR, "year")
+    assert find_season(t, noisy) is None  # numbers of no calendar
+    assert find_season(t, short, is_date=True) is None
+    found = 0
+    for seed in range(60):
+        y = np.cumsum(np.random.default_rng(seed).normal(size=1500))
+        found += find_season(np.arange(1500.0), y, is_date=True) is not None
+    assert found <= 2
+    flow = np.exp(3.0 + 1.1 * noisy).round(2)
+    days = np.datetime64("1979-01-01") + t.astype(int)
+    found = seen(tmp_path, "flow", date=days, rain=rng.exponential(size=len(t)).round(1), flow=flow)
+    assert found.reading.kind == "positive"
+    assert found.season == ("date", (YEAR, "year"))
+    assert find_season(t, flow, is_date=True) is None
