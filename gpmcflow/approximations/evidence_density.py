@@ -20,7 +20,7 @@ from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.models.site_adjoint import site_factor
 from gpmcflow.models.weight_posterior import WeightPosterior
-from gpmcflow.numerics.lapack import LOWER, POTRI, ROUTINES, in_place
+from gpmcflow.numerics.lapack import ROUTINES, invert_factored
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 TOLERANCE = 1e-3  # of fits that stand in for the evidence in a search
@@ -152,7 +152,7 @@ def evidence_gradient(
         if len(buffers.V):
             h = solve_triangular(B.T, (root * buffers.V).T, lower=True)
             of_functions -= np.square(h).sum(0)
-        in_place(ROUTINES[POTRI], LOWER, B)
+        invert_factored(ROUTINES, B)
         S = 0.5 * (np.outer(b, b) - root[:, None] * B * root)
         slopes += buffers.adjoint(full, S, 0.0, R, 0.5 * of_functions)
     for place in model.free:

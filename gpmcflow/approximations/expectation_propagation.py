@@ -14,6 +14,7 @@ from gpmcflow.execution import pin_blas
 from gpmcflow.models.case_prior import CasePrior
 from gpmcflow.models.gaussian_sites import STRONGEST, WEAKEST, GaussianSites
 from gpmcflow.models.latent_gaussian import LatentGaussianModel, require_latent
+from gpmcflow.numerics.lapack import lower_inverse
 
 logger = logging.getLogger(__name__)
 MAX_SWEEPS, MAX_FAILED_SWEEPS = 500, 20
@@ -290,7 +291,7 @@ def _moments(
     known = None
     if weak.size:
         known, _ = lapack.dtrtrs(L, root[:, None] * K[:, weak], lower=1)
-    inverse, _ = lapack.dtrtri(L, lower=1, overwrite_c=1)
+    inverse = lower_inverse(L, overwrite=True)
     share = np.einsum("ij,ij->j", inverse, inverse)
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = (1.0 - share) / tau

@@ -6,7 +6,6 @@ import contextlib
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 from scipy.special import logsumexp
 
 from gpmcflow.approximations.basis_sites import basis_sites
@@ -32,6 +31,7 @@ from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.models.prior_structure import FrozenSites
 from gpmcflow.models.weight_posterior import WeightPosterior
+from gpmcflow.numerics.lapack import lower_inverse
 
 LOOSE = 1e-4  # tolerance of EP fits at many draws: densities within 0.001 nats
 
@@ -79,8 +79,7 @@ def of_regression(predictor: Predictor) -> np.ndarray:
     With C = K + D = L L' and a = C^-1 (y - c): y_i is N(y_i - a_i / C^-1_ii, 1 / C^-1_ii).
     Source: Rasmussen & Williams (2006), eqs. 5.10-5.12.
     """
-    inverse, _ = lapack.dtrtri(predictor.factor, lower=1)
-    inverse = np.tril(inverse)
+    inverse = lower_inverse(predictor.factor)
     precision = np.einsum("ji,ji->i", inverse, inverse)
     residual = (inverse.T @ predictor.coefficients[0]) / precision
     density = 0.5 * (np.log(precision / (2.0 * np.pi)) - precision * residual**2)
@@ -158,7 +157,7 @@ def _given_others(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean (.., n) and variance (n,) of the predictor of each case given latents f (.., n) of the others."""
     full = model.full(theta)
-    inverse = np.tril(lapack.dtrtri(model.cholesky(full), lower=1)[0])
+    inverse = lower_inverse(model.cholesky(full))
     precision = np.einsum("ji,ji->i", inverse, inverse)
     mean = model.mean_at(full) + f - (f @ inverse.T @ inverse) / precision
     return mean, 1.0 / precision

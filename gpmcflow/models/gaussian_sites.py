@@ -16,6 +16,7 @@ from gpmcflow.models.latent_gaussian import LatentGaussianModel
 from gpmcflow.models.linear_maps import pull_back, push_forward, solve
 from gpmcflow.models.weight_model import WeightModel
 from gpmcflow.models.weight_posterior import WeightPosterior
+from gpmcflow.numerics.lapack import lower_inverse
 
 # of tau_i times the prior variance: above it, products of the factor lose the rest
 LARGEST_GRADE = 1e8
@@ -242,7 +243,7 @@ class GaussianSites:
         """
         if not self._precise:
             return 1.0 - self.precision * self.predictor_variance
-        inverse, _ = lapack.dtrtri(self._case_factor, lower=1)
+        inverse = lower_inverse(self._case_factor)
         return np.einsum("ij,ij->j", inverse, inverse)
 
     @cached_property

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import lapack
 
 from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites, PriorStructure
+from gpmcflow.numerics.lapack import lower_inverse
 
 RANK_ONE = 1e-8  # relative error of r_1 x r_2 that is taken for rounding
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
@@ -187,15 +187,10 @@ class KroneckerStructure(PriorStructure):
     def coordinates_of(self, latents: np.ndarray, z: np.ndarray) -> np.ndarray:
         """With latents f_0 of z: z_1 + L^-1 (f - f_0), z_2 - omega (f - f_0)."""
         n, gap = self.n_latents, (latents - self.latents).reshape(self.shape)
-        inverses = [inverse_of(L) for L in self._L]
+        inverses = [lower_inverse(L) for L in self._L]
         z[:n] += (inverses[0] @ gap @ inverses[1].T).ravel()
         z[n:] -= (self._omega * gap).ravel()
         return z
-
-
-def inverse_of(L: np.ndarray) -> np.ndarray:
-    """L^-1 of a lower triangular matrix."""
-    return lapack.dtrtri(L, lower=1)[0]
 
 
 def cholesky_adjoint(L: np.ndarray, product: np.ndarray) -> np.ndarray:
@@ -205,5 +200,5 @@ def cholesky_adjoint(L: np.ndarray, product: np.ndarray) -> np.ndarray:
     """
     lower = np.tril(product)
     lower.flat[:: len(lower) + 1] *= 0.5
-    inverse = inverse_of(L)
+    inverse = lower_inverse(L)
     return inverse.T @ lower @ inverse

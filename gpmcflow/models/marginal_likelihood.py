@@ -57,7 +57,7 @@ def _log_normal(routines, E, factor, constant, noise, C, u):
 def _slope_matrix(routines, C, u):
     """S = (a a' - C^-1) / 2 over the factor in C, lower triangle, and a over u; its trace, and its sum."""
     lapack.triangular_solve(routines, C, True, u)
-    lapack.in_place(routines[lapack.POTRI], lapack.LOWER, C)
+    lapack.invert_factored(routines, C)
     trace = total = 0.0
     for j in range(u.size):
         column, below, at = C[j, j:], u[j:], u[j]

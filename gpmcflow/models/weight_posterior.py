@@ -19,6 +19,7 @@ from scipy.linalg import blas, lapack
 from gpmcflow.covariances.basis_design import ArrowMatrix, BasisDesign, TipRows, by_level
 from gpmcflow.covariances.level_products import products
 from gpmcflow.numerics.code_cache import compiled
+from gpmcflow.numerics.lapack import lower_inverse
 
 
 class WeightPosterior:
@@ -139,7 +140,7 @@ class WeightPosterior:
         """
         G, s = self.G, self.s
         tips, rest, n = G.tips, G.rest, len(G.tips)
-        T = lapack.dtrtri(self._R, lower=1, overwrite_c=1)[0] if len(rest) else self._R
+        T = lower_inverse(self._R, overwrite=True) if len(rest) else self._R
         above, levels = self._inverse, self._inverse.shape[:2]
         rows = np.empty((len(rest), len(s)))  # those of T below the blocks of tips
         rows[:, n:] = T
