@@ -32,7 +32,7 @@ from gpmcflow.approximations.multi_prediction import multi_predictor
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.data.outcome_again import leak_words
 from gpmcflow.errors import InputError
-from gpmcflow.evidence.mixture_evidence import FIRST_FITS, WITH_LATENTS
+from gpmcflow.evidence.mixture_evidence import FIRST_WITH_DRAWS, FOR_THE_FIT
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES
 from gpmcflow.evidence.two_ends import GivenEnds
 from gpmcflow.jobs.costs import Context, Cost, repeated, timed
@@ -326,7 +326,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     each, draws = _trajectory(model, unit), min(evidence["draws"], settings["sampling"]["draws"])
     work, alone = chains * draws * (1 + GivenEnds.per_draw) * unit.value, 0.0
     if model.likelihood.conjugate:
-        work, alone = 0.0, FIRST_FITS * unit.value + WITH_LATENTS * unit.gradient
+        work, alone = 0.0, FIRST_WITH_DRAWS * unit.value + FOR_THE_FIT * unit.gradient
     ladder = evidence["route"] != "two_ended"
     if ladder:
         work += chains * evidence["draws"] * LADDER * each

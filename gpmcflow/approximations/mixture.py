@@ -256,6 +256,7 @@ REFITS, REFIT_DRAWS, FEW_REFIT_DRAWS = 2, 300, 150  # the last of a dear density
 LEAST_DRAWS = 5  # effective draws for each coordinate, below which a component keeps its place
 ROUNDS = 5  # of a fit to draws of a posterior
 HEAVIEST = 8  # draws that climbs begin at, to see whether the mixture lacks a mode
+HEAVY = 3.0  # times the mean weight, above which
 MOST_FITS = 4
 _LOG_2PI = np.log(2.0 * np.pi)
 
@@ -434,9 +435,15 @@ def log_weights(density: LogDensity, mixture: Mixture, x: np.ndarray) -> np.ndar
 def missed_modes(
     density: LogDensity, modes: Sequence[Mode], x: np.ndarray, log_weights: np.ndarray
 ) -> list[Mode]:
-    """All modes, with those that climbs from the heaviest of weighted draws x (n, d) add."""
+    """All modes, with those that climbs from the heaviest of weighted draws x (n, d) add.
+
+    In a mode of mass m that the mixture lacks k of n draws have m n / k times the mean weight: few of the
+    prior reach it.
+    """
     order = np.argsort(-log_weights, kind="stable")[:HEAVIEST]
-    return more_modes(density, modes, x[order[np.isfinite(log_weights[order])]])
+    with np.errstate(invalid="ignore"):  # where the density is zero at all of them
+        heavy = normalised_weights(log_weights)[order] * len(x) > HEAVY
+    return more_modes(density, modes, x[order[heavy]])
 
 
 def fit_mixture(

@@ -49,6 +49,8 @@ FIRST_DRAWS = 2000
 FIRST_FITS = 1000  # of a model whose draws take an EP fit each
 N_LATENTS = 16  # annealed draws of the latents of each setting
 WITH_LATENTS = 200  # evenly spaced draws that get latents, which cost more than a weight
+FOR_THE_FIT = 100  # of these, where latents serve the mean of log p(y | f) alone
+FIRST_WITH_DRAWS = 600  # of a regression, from a mixture fitted to draws of its posterior
 LEAST_EFFECTIVE = 200.0
 HARMLESS_WEIGHT = 0.01  # share of the heaviest draw in the evidence: 0.01 nats
 MOST_FITS = 3  # of mixtures, where the draws of the last one found another mode
@@ -115,11 +117,12 @@ def weighted_draws(
 ) -> Weighted:
     """2,000 draws of a mixture fitted to a model, or twice as many while they are too few, to ``most``.
 
-    It begins with 1,000 where each takes an EP fit, or draws theta (N, d) of the ``posterior`` are given
-    to fit the mixture to. They are too few with an error above ``target_error``, an alarming Pareto k, or
-    fewer than 200 effective ones; the mixture is then refitted to them, and all draws are new. Where climbs
-    from the heaviest draws find another mode, the search is not over: the mixture is fitted anew. Beside a
-    ``posterior`` there is no search: a mode that it lacks shows in the weights of draws of the prior.
+    It begins with 1,000 where each takes an EP fit, with 600 where draws theta (N, d) of the ``posterior`` of
+    a regression are given to fit the mixture to. They are too few with an error above ``target_error``, an
+    alarming Pareto k, or fewer than 200 effective ones; the mixture is then refitted to them, and all draws
+    are new. Where climbs from the heaviest draws find another mode, the search is not over: the mixture is
+    fitted anew. Beside a ``posterior`` there is no search: a mode that it lacks shows in the weights of draws
+    of the prior.
     """
     density = normal_density(model)
     rng = chain_generators(seed, *key, _STREAM, chains=[0]).generator(0)
@@ -128,7 +131,8 @@ def weighted_draws(
         modes, mixture = fit_mixture(density, rng)
     else:
         mixture = Mixture.of_draws(model.parameters.to_normal(posterior))
-    first = FIRST_DRAWS if posterior is None and model.likelihood.conjugate else FIRST_FITS
+    first = FIRST_DRAWS if model.likelihood.conjugate else FIRST_FITS
+    first = first if posterior is None else FIRST_WITH_DRAWS
     length, fits = min(first, most), 1
     while True:
         x = mixture.draw(rng, length)
@@ -203,7 +207,7 @@ def mixture_groups(
     rng = chain_generators(seed, *key, _STREAM, "posterior", chains=[0]).generator(0)
     places, density = draws.resampled(rng), draws.density
     theta, n = density.theta(draws.x[places])[None], len(places)
-    kept = np.arange(0, n, -(-n // WITH_LATENTS))
+    kept = np.arange(0, n, -(-n // (WITH_LATENTS if predictive else FOR_THE_FIT)))
     if draws.latents is None or draws.log_likelihood is None:
         latents, likelihood = _latents_of_regression(draws, rng, theta[0], kept)
     else:

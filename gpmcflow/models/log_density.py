@@ -34,7 +34,7 @@ class LogDensity:
 
     names: tuple[str, ...] = ()
     model: GPModel | None = None  #: of which it is a density
-    dear: bool = False  #: whether a value takes many factorisations, so that searches ask for fewer
+    dear: bool = False  #: whether a value takes milliseconds, so that searches ask for fewer
     n_calls: int = 0
     n_gradients: int = 0
     n_failed: int = 0

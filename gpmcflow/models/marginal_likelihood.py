@@ -157,7 +157,7 @@ class MarginalLikelihood:
                 f"regression: the covariance of y is not positive definite at {full.tolist()}; check the "
                 "noise level and the length scales"
             )
-        return np.asfortranarray(np.tril(self._C.T))
+        return lapack.lower_columns(self._C.T).T
 
     def solve(self, v: np.ndarray, transposed: bool = False) -> np.ndarray:
         """L^-1 v, or L^-T v, of what was factorised last."""

@@ -17,6 +17,7 @@ from gpmcflow.models.marginal_likelihood import LARGEST, MarginalLikelihood, req
 # Log posterior density of a regression's hyperparameters, in coordinates that are normal a priori.
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
+DEAR_ROWS = 600  # above which a value takes milliseconds
 
 
 class NormalDensity(LogDensity):
@@ -31,6 +32,7 @@ class NormalDensity(LogDensity):
     def __init__(self, model: GPModel) -> None:
         require_gaussian(model, "modes")
         self.model, self.names = model, model.names
+        self.dear = model.n_cases > DEAR_ROWS and not (model.basis or model.kronecker)
         collapsed = CollapsedBasisDensity if model.basis else CollapsedDensity
         self._density = collapsed(model)
 

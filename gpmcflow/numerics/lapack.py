@@ -171,6 +171,21 @@ def lower_inverse(factor: np.ndarray, *, overwrite: bool = False) -> np.ndarray:
 
     ``overwrite``: over a factor in Fortran order, with what is above the triangle as it is.
     """
-    columns = factor.T if overwrite else np.tril(factor).T.copy()
+    columns = factor.T if overwrite else lower_columns(factor)
     invert_lower(ROUTINES, columns)
     return columns.T
+
+
+def lower_columns(matrix: np.ndarray) -> np.ndarray:
+    """Return the lower triangle of a matrix (n, n), 0 above, as a (column, row) array of its own."""
+    columns = np.array(matrix.T, order="C")
+    clear_above(columns)
+    return columns
+
+
+@compiled
+def clear_above(matrix):
+    """Overwrite what is above the diagonal by 0."""
+    for j in range(matrix.shape[0]):
+        for i in range(j):
+            matrix[j, i] = 0.0

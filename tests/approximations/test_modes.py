@@ -200,3 +200,28 @@ def test_the_share_of_the_prior_leads_to_modes_that_the_search_missed(seed):
     alone = Mixture.at_modes(modes[:1])
     x = alone.draw(rng, 2000)
     assert len(missed_modes(density, modes[:1], x, log_weights(density, alone, x))) > 1
+
+
+def test_draws_of_no_unusual_weight_are_no_places_to_climb_from():
+    """A mixture with all modes has none; nor has one whose density is zero wherever it was tried."""
+    density, rng = Peaks(), np.random.default_rng(1)
+    modes = find_modes(density, rng)
+    mixture = Mixture.at_modes(modes)
+    x = mixture.draw(rng, 300)
+    weights = log_weights(density, mixture, x)
+    assert np.exp(weights - logsumexp(weights)).max() * len(x) < 3.0
+    before = density.n_gradients
+    assert missed_modes(density, modes, x, weights) == modes
+    assert missed_modes(density, modes, x, np.full(300, -np.inf)) == modes
+    assert density.n_gradients == before
+
+
+@pytest.mark.parametrize(
+    ("n", "structure", "dear"), [(601, "dense", True), (600, "dense", False), (601, "basis", False)]
+)
+def test_values_of_many_rows_are_dear_unless_they_are_of_basis_functions(n, structure, dear):
+    x = np.linspace(0.0, 1.0, n)
+    model = gp.GPModel(
+        x, np.sin(6 * x), gp.SquaredExponential(), gp.Gaussian(), structure=structure
+    )
+    assert NormalDensity(model).dear == dear

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpmcflow.numerics.lapack import ROUTINES, invert_factored, lower_inverse
+from gpmcflow.numerics.lapack import ROUTINES, invert_factored, lower_columns, lower_inverse
 
 
 def lower(n):
@@ -36,3 +36,12 @@ def test_the_inverse_of_a_matrix_from_its_factor(n):
     np.testing.assert_allclose(
         np.tril(columns.T), np.tril(np.linalg.inv(L @ L.T)), rtol=1e-8, atol=1e-12
     )
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_columns_of_a_lower_triangle_are_a_copy_without_what_is_above(order):
+    matrix = np.array(np.arange(1.0, 17.0).reshape(4, 4), order=order)
+    columns = lower_columns(matrix)
+    np.testing.assert_array_equal(columns.T, np.tril(matrix))
+    assert columns.flags.c_contiguous
+    assert not np.shares_memory(columns, matrix)
