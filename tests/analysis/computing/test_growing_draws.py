@@ -124,6 +124,46 @@ def test_fewer_effective_draws_are_enough_where_few_are_wanted(monkeypatch):
     assert [draws for _, draws in own] == [1000, 1375]
 
 
+def regression():
+    x = np.linspace(0, 1, 9)[:, None]
+    return gp.GPModel(x, np.arange(9.0), gp.Matern32(), gp.Gaussian())
+
+
+def test_chains_of_regressions_begin_with_half_where_few_are_wanted(monkeypatch):
+    """With 100 draws at least, unless the settings ask for fewer."""
+    monkeypatch.setattr(fitting, "_independent", lambda *_: (None, 0.0))
+    for asked, begun in ((1000, 500), (150, 100), (90, 90), (210, 105)):
+        (run,) = runs_of(monkeypatch, regression(), FEW, effective=100.0, draws=asked)
+        assert run[1] == begun
+
+
+@pytest.mark.parametrize(("wanted", "n"), [(400.0, 200), (100.0, 100)])
+def test_predictions_average_over_no_more_draws_than_are_effective(monkeypatch, wanted, n):
+    def predictors(*_, n_draws, **__):
+        raise LookupError(n_draws)
+
+    monkeypatch.setattr(fitting, "predictors", predictors)
+    monkeypatch.setattr(fitting, "_places", lambda *_: [SimpleNamespace(scored=lambda alone: None)])
+    posterior = xr.Dataset(coords={"chain": range(4), "draw": range(100)})
+    told = xr.Dataset(GOOD | {"ess_wanted": wanted})
+    draws = xr.DataTree.from_dict({"posterior": posterior, fitting.GROUP: told})
+    with pytest.raises(LookupError, match=str(n)):
+        fitting._answer_of_draws(counts(9), draws, None, True, 1, ())
+
+
+def test_pilots_of_few_draws_are_half_as_long(monkeypatch):
+    pilots = []
+
+    def fitted(sampler, *_):
+        pilots.append(sampler.n_pilot)
+        return sampler, 0.0
+
+    monkeypatch.setattr(fitting.FittedIndependence, "fitted", fitted)
+    for effective in (400.0, 100.0):
+        runs_of(monkeypatch, regression(), effective=effective)
+    assert pilots == [600, 300]
+
+
 @pytest.mark.parametrize(("out", "effective"), [(True, 100.0), (False, 400.0)])
 def test_models_that_quick_fits_rule_out_get_few_draws(monkeypatch, out, effective):
     class Step:
