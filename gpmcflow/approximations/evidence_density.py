@@ -20,7 +20,8 @@ from gpmcflow.models.log_density import LogDensity
 from gpmcflow.models.regression_density import NormalDensity
 from gpmcflow.models.site_adjoint import site_factor
 from gpmcflow.models.weight_posterior import WeightPosterior
-from gpmcflow.numerics.lapack import ROUTINES, invert_factored
+from gpmcflow.numerics.code_cache import compiled
+from gpmcflow.numerics.lapack import LAUUM, LOWER, ROUTINES, in_place, invert_factored
 
 _HALF_LOG_2PI = 0.5 * np.log(2.0 * np.pi)
 TOLERANCE = 1e-3  # of fits that stand in for the evidence in a search
@@ -146,15 +147,21 @@ def evidence_gradient(
     elif by_covariance:
         if not isinstance(prior, CasePrior):
             prior = CasePrior(model, theta)
-        buffers, R, root, B = prior.buffers, prior.R, np.sqrt(tau), np.zeros((n, n))
-        site_factor(ROUTINES, R, buffers.V, root, B)
+        buffers, R, root = prior.buffers, prior.R, np.sqrt(tau)
         of_functions = np.square(buffers.V @ b)
-        if len(buffers.V):
-            h = solve_triangular(B.T, (root * buffers.V).T, lower=True)
-            of_functions -= np.square(h).sum(0)
-        invert_factored(ROUTINES, B)
-        S = 0.5 * (np.outer(b, b) - root[:, None] * B * root)
-        slopes += buffers.adjoint(full, S, 0.0, R, 0.5 * of_functions)
+        inverse = getattr(fit, "inverse_factor", None)
+        if inverse is not None and not len(buffers.V):
+            B = np.array(inverse.T, order="C")
+            in_place(ROUTINES[LAUUM], LOWER, B)
+        else:
+            B = np.zeros((n, n))
+            site_factor(ROUTINES, R, buffers.V, root, B)
+            if len(buffers.V):
+                h = solve_triangular(B.T, (root * buffers.V).T, lower=True)
+                of_functions -= np.square(h).sum(0)
+            invert_factored(ROUTINES, B)
+        _by_covariance(B, b, root)
+        slopes += buffers.adjoint(full, B, 0.0, R, 0.5 * of_functions)
     for place in model.free:
         owners = model.owners(place)
         if "mean" in owners:
@@ -162,6 +169,14 @@ def evidence_gradient(
         if "likelihood" in owners:
             slopes[place] += _likelihood_slope(model, full, place, fit)
     return slopes[model.free]
+
+
+@compiled
+def _by_covariance(B, b, root):
+    """(b b' - S B^-1 S) / 2 over B^-1, S = diag(root): the derivative of log Z by K, lower triangle."""
+    for j in range(b.size):
+        for i in range(j, b.size):
+            B[j, i] = 0.5 * (b[j] * b[i] - root[j] * root[i] * B[j, i])
 
 
 def _add_scale_slopes(

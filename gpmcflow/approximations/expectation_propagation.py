@@ -77,6 +77,9 @@ class QuickFit(NamedTuple):
     log_evidence: float
     cavity_mean: np.ndarray
     cavity_variance: np.ndarray
+    inverse_factor: np.ndarray | None = (
+        None  #: L^-1 (n, n), I + S K S = L L'; None in the longer form
+    )
 
 
 def expectation_propagation(
@@ -170,7 +173,13 @@ def quick_fit(
     moments, _ = sweeps.run(_moments if model.direct else GaussianSites)
     mu, v = cavities(moments)
     return QuickFit(
-        moments.precision, moments.shift, moments.residual, _log_evidence(moments, mu, v), mu, v
+        moments.precision,
+        moments.shift,
+        moments.residual,
+        _log_evidence(moments, mu, v),
+        mu,
+        v,
+        getattr(moments, "inverse_factor", None),
     )
 
 
@@ -256,6 +265,7 @@ class _CaseMoments(NamedTuple):
     cavity_share: np.ndarray
     residual: np.ndarray
     log_peak: float
+    inverse_factor: np.ndarray | None = None
 
 
 def _moments(
@@ -299,7 +309,8 @@ def _moments(
         variance[weak] = diagonal[weak] - np.einsum("ij,ij->j", known, known)
         share[weak] = 1.0 - tau[weak] * variance[weak]
     peak = -0.5 * float(b @ mean) - half_log_det
-    return _CaseMoments(model, tau, nu, model.predictor_mean + mean, variance, share, b, peak)
+    mean = model.predictor_mean + mean
+    return _CaseMoments(model, tau, nu, mean, variance, share, b, peak, inverse)
 
 
 def _longer_form(

@@ -205,7 +205,8 @@ class _Search:
                 self._fails(theta, str(error))
             log_evidence = fit.log_evidence
         if self.best is None or log_evidence > self.best.log_evidence:
-            self.best = _Best(log_evidence, theta.copy(), fit)
+            kept = fit._replace(inverse_factor=None) if isinstance(fit, QuickFit) else fit
+            self.best = _Best(log_evidence, theta.copy(), kept)
         self.report.update()
         if self.exact is None:
             by_gradient = self.method == "ep"

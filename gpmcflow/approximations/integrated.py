@@ -99,7 +99,7 @@ class WarmEvidence(NormalEvidenceDensity):
                 raise
             fit = super()._quick(prior, theta)
         self.thetas.append(theta)
-        self.fits.append(fit)
+        self.fits.append(fit._replace(inverse_factor=None))  # of hundreds of fits
         return fit
 
     def fitted(self, theta: np.ndarray) -> QuickFit:
