@@ -77,9 +77,7 @@ class QuickFit(NamedTuple):
     log_evidence: float
     cavity_mean: np.ndarray
     cavity_variance: np.ndarray
-    inverse_factor: np.ndarray | None = (
-        None  #: L^-1 (n, n), I + S K S = L L'; None in the longer form
-    )
+    inverse_factor: np.ndarray | None = None  #: L^-1 (n, n) of I + S K S = L L', if it was made
 
 
 def expectation_propagation(

@@ -69,6 +69,7 @@ class SettingFit:
     def gradient(self) -> np.ndarray:
         """Gradient (d,) of ``log_density`` by x, at the fixed point of EP."""
         by_theta = evidence_gradient(self.model, self.theta, self.fit, self.prior)
+        self.fit = self.fit._replace(inverse_factor=None)  # no other use, and n^2 numbers
         return by_theta * self._slopes - self.x
 
     @cached_property

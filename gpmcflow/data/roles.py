@@ -69,7 +69,8 @@ PLACE_FILLERS = {
     "centre", "gps", "wgs", "dd", "decimal",
 }  # fmt: skip
 HEIGHT_WORDS = {"z", "height", "elevation", "elev", "altitude", "depth"}  # over x and y
-POINT = re.compile(r"POINT ?\(([-+.\deE]+) ([-+.\deE]+)\)", re.IGNORECASE)
+_NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
+POINT = re.compile(rf"POINT ?\({_NUMBER} {_NUMBER}\)", re.IGNORECASE)
 ALIKE = 3.0  # times the smaller of two ranges in the same unit
 FEWEST_PLACES = 5  # different numbers of each; east and north of 0 and 1 are regions
 PROJECTED = 1e4  # x and y above this are metres of a map; below they may be anything
@@ -218,17 +219,8 @@ PREDICTED = {
     "yhat", "ypred",
 }  # fmt: skip
 OF_PREDICTIONS = {
-    "y",
-    "hat",
-    "model",
-    "target",
-    "proba",
-    "prob",
-    "probability",
-    "score",
-    "value",
-    "label",
-}
+    "y", "hat", "model", "target", "proba", "prob", "probability", "score", "value", "label",
+}  # fmt: skip
 PARTS = {"train", "training", "valid", "validation", "val", "dev", "test", "testing", "holdout"}
 SPLITS = {"split", "set", "subset", "partition", "part", "sample", "fold", "dataset"}
 SURELY = 8  # rows expected where there is none: by chance in one of 3,000 files
@@ -612,15 +604,14 @@ def find_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
 def find_points(numbers: list[Column], others: Mapping[str, Column]) -> tuple[str, str] | tuple[()]:
     """Return the two columns whose numbers stand in the points of another, as POINT (3.5 48.2)."""
     for column in others.values():
-        if column.values is not None or column.missing.all():
+        known = ~column.missing
+        labels = column.labels[known].tolist()
+        if column.values is not None or not labels or not all(map(POINT.fullmatch, labels)):
             continue
-        found = [POINT.fullmatch(label) for label in column.labels[~column.missing].tolist()]
-        if not all(found):
-            continue
-        numbers_of = [np.array([float(match[k]) for match in found if match]) for k in (1, 2)]
+        points = np.array([POINT.findall(label)[0] for label in labels], dtype=float)
         pair = [
-            next((c for c in numbers if np.allclose(c.values[~column.missing], own)), None)
-            for own in numbers_of
+            next((c for c in numbers if np.allclose(c.values[known], own)), None)
+            for own in points.T
         ]
         if pair[0] and pair[1] and pair[0] is not pair[1]:
             return pair[0].name, pair[1].name
@@ -837,15 +828,7 @@ def is_id_of(name: str) -> bool:
 
 def ends_like_a_code(name: str) -> bool:
     """Return whether a name, of whatever words, ends in one for codes, as fregion, ccode and LandCover do."""
-    ends = (
-        "region",
-        "code",
-        "category",
-        "religion",
-        "industry",
-        "species",
-        "taz",
-    )  # zones of traffic
+    ends = ("region", "code", "category", "religion", "industry", "species", "taz")
     whole = "".join(filter(str.isalpha, name)).lower()
     last = last_word(name)
     return last.endswith(ends) or last == "cond" or whole.endswith(("landcover", "landuse"))

@@ -13,10 +13,7 @@ KNOWN = {  # periods that calendars have, in days, with their names
 }  # fmt: skip
 FEWEST_PERIODS = 3
 LEAST_CORRELATION = 0.3  # of values one period apart
-LEAST_OF_A_WAVE, SHORTEST_WAVE = (
-    0.15,
-    12,
-)  # correlation, and lag in steps, of a period of the calendar
+LEAST_OF_A_WAVE, SHORTEST_WAVE = 0.15, 12  # correlation and steps of a period of the calendar
 MOST_BINS = 4096
 TREND_DEGREE = 3
 

@@ -909,8 +909,9 @@ def test_places_are_the_numbers_in_points_as_geographic_programs_write_them(tmp_
     assert found.settings.coordinates == ("X", "Y")
     assert "geometry" not in found.settings.groups
     assert seen(tmp_path, "trips", **columns).settings.coordinates == ()
-    points[3] = "POINT (1 2)"
-    assert seen(tmp_path, "trips", geometry=points, **columns).settings.coordinates == ()
+    for other in ("POINT (1 2)", "POINT (-- e)"):
+        points[3] = other
+        assert seen(tmp_path, "trips", geometry=points, **columns).settings.coordinates == ()
 
 
 def test_alternatives_of_choices_are_categories_and_the_choices_groups(tmp_path):
