@@ -256,7 +256,7 @@ REFITS, REFIT_DRAWS, FEW_REFIT_DRAWS = 2, 300, 150  # the last of a dear density
 LEAST_DRAWS = 5  # effective draws for each coordinate, below which a component keeps its place
 ROUNDS = 5  # of a fit to draws of a posterior
 HEAVIEST = 8  # draws that climbs begin at, to see whether the mixture lacks a mode
-HEAVY = 3.0  # times the mean weight, above which
+HEAVY = 3.0  # times the mean weight; no climb begins at a lighter draw
 MOST_FITS = 4
 _LOG_2PI = np.log(2.0 * np.pi)
 

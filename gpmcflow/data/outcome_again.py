@@ -147,26 +147,29 @@ def _parts(
     rows = np.flatnonzero(np.isfinite(y))
     if not 3 <= len(names) <= MOST_PARTS or len(rows) < 3 * len(names):
         return {}
-    values = np.nan_to_num(_matrix(names, columns)[rows])
-    own, some = y[rows], slice(None, None, 1 + len(rows) // (SCREENED + 5 * len(names)))
-    chosen = values[some], own[some]
-    fitted = chosen[0] @ np.linalg.lstsq(*chosen, rcond=None)[0]
-    if not ((fitted - chosen[1]) ** 2).mean() <= UNEXPLAINED * chosen[1].var():
+    some = rows[:: 1 + len(rows) // (SCREENED + 5 * len(names))]
+    x = np.nan_to_num(np.array([columns[part].values[some] for part in names])).T
+    own = y[some]
+    fitted = x @ np.linalg.lstsq(x, own, rcond=None)[0]
+    if not ((fitted - own) ** 2).mean() <= UNEXPLAINED * own.var():
         return {}
     from scipy.optimize import nnls  # takes long to load
 
     for _ in range(2):
-        weights, _ = nnls(*chosen, maxiter=100 * len(names))
-        off = np.abs(chosen[0] @ weights - chosen[1])
+        try:
+            weights, _ = nnls(x, own)
+        except RuntimeError:  # too many steps
+            return {}
+        off = np.abs(x @ weights - own)
         kept = off <= np.quantile(off, 1.0 - FEW_ERRORS)
-        chosen = chosen[0][kept], chosen[1][kept]
+        x, own = x[kept], own[kept]
     parts = np.abs(weights - 1.0) < 1e-3
     if parts.sum() < 3 or (weights[~parts] > 1e-3).any():
         return {}
-    if not _is_same(values[:, parts].sum(axis=1), own):
-        return {}
     found = [part for part, is_part in zip(names, parts, strict=True) if is_part]
-    return {part: f"one of {len(found)} whose sum is {name}" for part in found}
+    total = sum(np.nan_to_num(columns[part].values) for part in found)
+    same = _is_same(np.asarray(total), y)
+    return {part: f"one of {len(found)} whose sum is {name}" for part in found} if same else {}
 
 
 def _ends_of_times(
@@ -535,7 +538,7 @@ def _fixes(column: Column, target: Column) -> bool:
     known = ~target.missing & ~column.missing
     own = column.labels[known].tolist()
     sizes = Counter(own)
-    fewest = 1 if column.name.lower().startswith(target.name.lower()) else 5
+    fewest = 1 if name_words(target.name) < name_words(column.name) else 5
     many = len(own) >= MANY_CASES and min(sizes.values(), default=0) >= fewest
     if not (2 <= len(sizes) <= MOST_LEVELS and many):
         return False

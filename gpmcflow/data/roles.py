@@ -604,9 +604,11 @@ def find_places(numbers: list[Column]) -> tuple[str, str] | tuple[()]:
 def find_points(numbers: list[Column], others: Mapping[str, Column]) -> tuple[str, str] | tuple[()]:
     """Return the two columns whose numbers stand in the points of another, as POINT (3.5 48.2)."""
     for column in others.values():
+        if column.values is not None:
+            continue
         known = ~column.missing
         labels = column.labels[known].tolist()
-        if column.values is not None or not labels or not all(map(POINT.fullmatch, labels)):
+        if not labels or not all(map(POINT.fullmatch, labels)):
             continue
         points = np.array([POINT.findall(label)[0] for label in labels], dtype=float)
         pair = [

@@ -206,8 +206,7 @@ def covariance_adjoint(routines, K, inverse, B, S, omega, alpha, a, adjoint, p, 
     lapack.triangular_products(routines, inverse, True, 1.0, S)
     inner = by_mean = 0.0
     for c in range(omega.shape[0]):
-        lapack.invert_lower(routines, B[c])
-        lapack.in_place(routines[lapack.LAUUM], lapack.LOWER, B[c])  # B^-1
+        lapack.invert_factored(routines, B[c])
         for i in range(omega.shape[1]):
             by_mean += alpha[c, i] + adjoint[c, i]
         inner += _assemble(K, B[c], S, omega[c], alpha[c], a[c], adjoint[c])

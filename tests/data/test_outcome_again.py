@@ -268,4 +268,5 @@ def test_reasons_of_a_class_are_known_by_their_name_however_few_their_rows(tmp_p
     reason[np.flatnonzero(ill == "yes")[:2]] = "cough"
     told = {"ill_reason": "ill follows from it"}
     assert dropped(tmp_path, "ill", ill_reason=reason, ill=ill) == told
-    assert not dropped(tmp_path, "ill", ward=reason, ill=ill)
+    for name in ("ward", "illness"):
+        assert not dropped(tmp_path, "ill", **{name: reason}, ill=ill)

@@ -915,7 +915,7 @@ def test_places_are_the_numbers_in_points_as_geographic_programs_write_them(tmp_
 
 
 def test_alternatives_of_choices_are_categories_and_the_choices_groups(tmp_path):
-    """An altitude is a number, and so is how many options there are."""
+    """Altitudes and numbers of options stay numbers."""
     chosen = np.eye(3, dtype=int)[np.random.default_rng(7).integers(0, 3, N)].ravel()
     columns = {"chid": np.repeat(range(1, N + 1), 3), "price": noise(3 * N), "choice": chosen}
     for name, alternatives, code in (
