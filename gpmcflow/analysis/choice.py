@@ -10,13 +10,15 @@ import xarray as xr
 
 from gpmcflow.analysis.convergence import converged
 from gpmcflow.analysis.evidence_tables import evidence_row
+from gpmcflow.approximations.integrated import FEWEST
 from gpmcflow.diagnostics.importance_weights import BAD_K
 
 BAD_SHARE = 0.05  # of rows with a Pareto k above 0.7: leave-one-out is not to be relied on above it
 EVEN = float(np.log(3.0))  # nats of evidence within which models count as equal
 # What draws may add to the evidence and to leave-one-out of a quick fit, in nats.
-MOST_EVIDENCE, MOST_LEFT_OUT = float(np.log(1000.0)), 1.0
+MOST_EVIDENCE, MOST_LEFT_OUT = float(np.log(100.0)), 3.0
 NO_BOUND = 1e6
+RULED_OUT = "ruled_out"  # attribute of what stands in place of draws
 
 
 class Candidate(NamedTuple):
@@ -27,10 +29,17 @@ class Candidate(NamedTuple):
     log_evidence: float  #: nan where it is not known or raised an alarm
     n_parameters: int  #: free hyperparameters
     converged: bool = True  #: whether its draws, if there are any, agree and are enough
+    ruled_out: bool = False  #: whether the quick fits of all left no draws to make
+    sound: bool = True  #: whether the settings of its quick fit, if it has some, stand for all
 
     @classmethod
     def of_trees(cls, trees: Mapping[str, xr.DataTree]) -> Candidate:
-        """Of the results of one model, by kind: fit, and of a full run posterior, summary, evidence."""
+        """Of the results of one model, by kind: fit, and of a full run posterior, summary, evidence.
+
+        Of a model that is ruled out the fit alone counts.
+        """
+        if out := any(RULED_OUT in tree.attrs for tree in trees.values()):
+            trees = {"fit": trees["fit"]}
         fit = trees["fit"]
         left_out = trees.get("summary", fit)["leave_one_out"].to_dataset()
         evidence = fit["evidence"].to_dataset()
@@ -38,8 +47,11 @@ class Candidate(NamedTuple):
         if "evidence" in trees:
             evidence = evidence_row(trees["evidence"])
             alarm = str(evidence["alarm"].values)
+        sound = True
         if "settings" in fit.children:
-            n = fit["settings/theta"].shape[1]
+            settings = fit["settings"].to_dataset()
+            n = settings.sizes["parameter"]
+            sound = bool(settings["effective_size"] >= FEWEST and settings["pareto_k"] <= BAD_K)
         else:
             n = fit["maximum"].sizes["parameter"]
         return cls(
@@ -48,6 +60,8 @@ class Candidate(NamedTuple):
             np.nan if alarm else float(evidence["log_evidence"]),
             n,
             "posterior" not in trees or converged(trees["posterior"]),
+            out,
+            sound,
         )
 
 
@@ -55,20 +69,28 @@ class Choice(NamedTuple):
     """The shown model, what decided, and the models among which it did."""
 
     name: str
-    by: str  #: convergence, leave-one-out, evidence, or simplicity: none has fewer hyperparameters
+    by: str  #: first fits, convergence, leave-one-out, evidence, or simplicity: fewest hyperparameters
     among: tuple[str, ...]  #: those left to the last step that decided
     without: tuple[str, ...] = ()  #: those whose draws have not converged, where others have
+    ruled_out: tuple[str, ...] = ()  #: those of which no draws were made
 
 
 def chosen(candidates: Mapping[str, Candidate]) -> Choice:
     """The simplest of the models that neither leave-one-out nor the evidence tells from the best.
 
-    Models whose draws have not converged take no part where others have. Leave-one-out keeps the models that
+    Models that were ruled out take no part, and those whose draws have not converged where others have.
+    Leave-one-out keeps the models that
     are behind the best by at most one standard error of the difference (Breiman et al. 1984), and those of
     which it cannot be relied on. Of these the evidence keeps the ones within a factor of three of the most
     probable, if all have one. Of what is left the model with the fewest hyperparameters is shown, of equals
     the one with the larger evidence, or else the better left out.
     """
+    left = {name: own for name, own in candidates.items() if not own.ruled_out}
+    if len(left) < len(candidates):
+        out = tuple(name for name in candidates if name not in left)
+        if len(left) == 1:
+            return Choice(*left, "first fits", (), (), out)
+        return chosen(left)._replace(ruled_out=out)
     agreed = {name: own for name, own in candidates.items() if own.converged}
     if 0 < len(agreed) < len(candidates):
         without = tuple(name for name in candidates if name not in agreed)
@@ -102,8 +124,9 @@ def chosen(candidates: Mapping[str, Candidate]) -> Choice:
 def ruled_out(name: str, quick: Mapping[str, Candidate], averaged: bool) -> bool:
     """Whether quick fits say that draws will not make a model the `chosen` one.
 
-    It would not be, were it a nat better left out, and a thousand times as probable or, where evidences are
-    not ``averaged`` over the hyperparameters, the most probable. Without all evidences none is ruled out.
+    It would not be, were it three nats better left out, and a hundred times as probable or, where evidences
+    are not ``averaged`` over the hyperparameters, the most probable. Without all evidences none is ruled out,
+    nor is a fit that is not sound, which may have missed where the model does best.
     """
     own = quick[name]
     better = own._replace(
@@ -111,7 +134,7 @@ def ruled_out(name: str, quick: Mapping[str, Candidate], averaged: bool) -> bool
         log_evidence=own.log_evidence + (MOST_EVIDENCE if averaged else NO_BOUND),
     )
     known = all(np.isfinite(other.log_evidence) for other in quick.values())
-    return known and chosen({**quick, name: better}).name != name
+    return own.sound and known and chosen({**quick, name: better}).name != name
 
 
 def _near(best: Candidate, other: Candidate) -> bool:

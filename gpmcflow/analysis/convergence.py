@@ -11,7 +11,6 @@ from gpmcflow.samplers.variables import LATENT_NAMES
 GROUP = "convergence"  # of draws that are stored: what is read there need not be computed again
 NOT_ANNEALED = "not annealed"  # begins the alarm of an evidence that is EP's own
 FEWEST_EFFECTIVE = 400.0  # of the worst parameter: 100 for each of four chains
-FEW_EFFECTIVE = 100.0  # where they tell no more than how far behind a model is
 
 
 def parameters(draws: xr.DataTree) -> xr.Dataset:
@@ -23,8 +22,7 @@ def parameters(draws: xr.DataTree) -> xr.Dataset:
 def convergence(draws: xr.DataTree) -> dict[str, float]:
     """R-hat and smallest effective sizes, in the bulk and in the tails, over the parameters.
 
-    R-hat is that of the parameter which is farthest above its limit, or nearest below: `rhat_limit`. Draws
-    that are stored also tell ``ess_wanted``, the effective size that they were made for.
+    R-hat is that of the parameter which is farthest above its limit, or nearest below: `rhat_limit`.
     """
     if GROUP in draws.children:
         return {name: float(value) for name, value in draws[GROUP].data_vars.items()}
@@ -50,9 +48,8 @@ def convergence(draws: xr.DataTree) -> dict[str, float]:
     }
 
 
-def converged(draws: xr.DataTree, wanted: float = FEWEST_EFFECTIVE) -> bool:
-    """Whether the worst parameter is within the limit of R-hat, and has as many effective draws as wanted."""
+def converged(draws: xr.DataTree) -> bool:
+    """Whether the worst parameter is within the limit of R-hat, and has effective draws enough."""
     worst = convergence(draws)
     effective = min(worst["ess_bulk"], worst["ess_tail"])
-    enough = effective >= worst.get("ess_wanted", wanted)
-    return enough and worst["r_hat"] <= worst["r_hat_limit"]
+    return effective >= FEWEST_EFFECTIVE and worst["r_hat"] <= worst["r_hat_limit"]

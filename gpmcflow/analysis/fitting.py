@@ -42,7 +42,6 @@ from gpmcflow.samplers.sampling import sample
 LEFT_OUT_RESPONSES = ("grades", "share")  # kinds of which leave-one-out has predictions, too
 LEAST_STEP, MOST_STEP = 1.25, 2.0  # times as many draws each time chains go on
 MOST_GROWTH, MOST_DRAWS = 4, 4000  # in all, whichever is more
-LEAST_DRAWS = 100  # of a chain, by which it is judged
 MARGIN = 1.1  # of the effective draws aimed at, as chains may go on again
 LEAST_SHARE = 0.3  # effective draws of an independence sampler, of its pilot's
 N_PREDICTED = 200  # draws that predictions are averaged over
@@ -219,14 +218,12 @@ def too_much_annealing(model: GPModel, settings: Mapping) -> bool:
     return model.n_cases * model.n_latents * runs > MOST_WORK
 
 
-def _independent(
-    model: GPModel, n_pilot: int, seed: int, key: tuple
-) -> tuple[Sampler | None, float]:
+def _independent(model: GPModel, seed: int, key: tuple) -> tuple[Sampler | None, float]:
     """An independence sampler of a regression, and the share of draws that its pilot finds effective."""
     rng = chain_generators(seed, *key, "pilot", chains=range(1)).generator(0)
     problem = DensityProblem.of(RegressionDensity(model), None)
     try:
-        return FittedIndependence(n_pilot=n_pilot).fitted(problem, rng)
+        return FittedIndependence().fitted(problem, rng)
     except NumericalError:  # no mode
         return None, 0.0
 
@@ -239,48 +236,41 @@ def draw(
     key: tuple,
     execution: Execution | None = None,
     predictive: bool = True,
-    effective: float = FEWEST_EFFECTIVE,
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
     By joint split HMC; of labels, and of few cases of Student-t, by what `sample` chooses: pseudo-marginal
     HMC where its draws of the latents are good ones. With Gaussian noise and a dense covariance independence
     Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if
-    these draws converge. Where few ``effective`` draws are wanted with Gaussian noise, pilot and chains begin
-    with half; the bridge to the evidence of others needs more. Chains that do not converge, or have fewer
-    ``effective`` draws, go on, up to `MOST_GROWTH` times as long or `MOST_DRAWS` draws, unless they were too
-    short to.
+    these draws converge. Chains that do not converge go on, up to `MOST_GROWTH` times as long or
+    `MOST_DRAWS` draws, unless they were too short to.
     """
-    conjugate = model.likelihood.conjugate
-    part = 0.5 if conjugate and effective < FEWEST_EFFECTIVE else 1.0
-    regression = conjugate and not model.basis
-    n_pilot = round(part * FittedIndependence.n_pilot)
-    independent, share = _independent(model, n_pilot, seed, key) if regression else (None, 0.0)
+    regression = model.likelihood.conjugate and not model.basis
+    independent, share = _independent(model, seed, key) if regression else (None, 0.0)
     run: dict[str, Any] = {"predictive": predictive, "seed": seed, "key": key}
-    run |= {f"n_{name}": sampling[name] for name in ("chains", "warmup")}
-    run["n_draws"] = min(sampling["draws"], max(LEAST_DRAWS, round(part * sampling["draws"])))
+    run |= {f"n_{name}": sampling[name] for name in ("chains", "draws", "warmup")}
     samplers = {"independence": independent} if share >= LEAST_SHARE else {}
     samplers |= {"joint": None if prefers_pseudo_marginal(model) else JointSplitHMC()}
     inside, most = Execution.of(execution).inside, max(MOST_GROWTH * sampling["draws"], MOST_DRAWS)
     too_short = sampling["chains"] * sampling["draws"] < FEWEST_EFFECTIVE or not model.dim
     if not too_short:
-        run |= {"n_wanted": lambda draws: min(n_wanted(draws, effective), most)}
+        run |= {"n_wanted": lambda draws: min(n_wanted(draws), most)}
     for stage, sampler in samplers.items():
         draws = sample(model, sampler, execution=inside(stage), **run)
-        if stage == "joint" or converged(draws, effective):
+        if stage == "joint" or converged(draws):
             break
     if model.dim:  # for the jobs that follow
-        draws[GROUP] = xr.DataTree(xr.Dataset({**convergence(draws), "ess_wanted": effective}))
+        draws[GROUP] = xr.DataTree(xr.Dataset(convergence(draws)))
     return draws
 
 
-def n_wanted(draws: xr.DataTree, effective: float) -> int:
+def n_wanted(draws: xr.DataTree) -> int:
     """How many draws of a chain would be enough, at most twice as many; twice where the chains disagree."""
     n_draws, worst = draws["posterior"].sizes["draw"], convergence(draws)
-    if converged(draws, effective):
+    if converged(draws):
         return n_draws
     agree = worst["r_hat"] <= worst["r_hat_limit"]
-    times = MARGIN * effective / min(worst["ess_bulk"], worst["ess_tail"])
+    times = MARGIN * FEWEST_EFFECTIVE / min(worst["ess_bulk"], worst["ess_tail"])
     return round(n_draws * (np.clip(times, LEAST_STEP, MOST_STEP) if agree else MOST_STEP))
 
 
@@ -298,8 +288,7 @@ def _answer_of_draws(
     """Groups of `describe`, and reach."""
     rng = chain_generators(seed, *key, "summary", chains=range(1)).generator(0)
     n_all = draws["posterior"].sizes["chain"] * draws["posterior"].sizes["draw"]
-    wanted = convergence(draws).get("ess_wanted", FEWEST_EFFECTIVE)
-    n = int(min(N_PREDICTED, n_all, wanted))
+    n = min(N_PREDICTED, n_all)
     places = _places(model, data, seed, key)[0].scored(scores_alone)
     tree = describe(predictors(draws, model=model, n_draws=n), n, places, rng)
     if scores_alone:

@@ -17,7 +17,7 @@ import gpmcflow
 from gpmcflow.analysis import tables
 from gpmcflow.analysis.areas import area_table, outline_table
 from gpmcflow.analysis.baselines import baselines, separated
-from gpmcflow.analysis.choice import BAD_SHARE
+from gpmcflow.analysis.choice import BAD_SHARE, RULED_OUT
 from gpmcflow.analysis.coefficients import coefficient_table, straight_chances
 from gpmcflow.analysis.convergence import FEWEST_EFFECTIVE, NOT_ANNEALED, convergence
 from gpmcflow.analysis.data import Data, beside_predictions, data_of
@@ -93,7 +93,9 @@ def checks(
             own += _of_settings(row, again)
         touches = "what is shown" if name == shown else f"the comparison with {name}"
         rows += [_row(name, touches, each) for each in own]
-        if evidence is None:
+        if row.get("ruled_out", False):
+            of_evidence = []
+        elif evidence is None:
             of_evidence = _of_quick_evidence(row, again)
         else:
             of_evidence = [_averaged(evidence.set_index("model").loc[name], again)]
@@ -110,11 +112,10 @@ def _longer(chains: float, draws: float, again: str) -> str:
 def _of_draws(row: Mapping[str, Any], more: str, of: str = "") -> list[tuple]:
     """R-hat, and the smallest effective size."""
     fewest, limit = min(row["ess_bulk"], row["ess_tail"]), row.get("r_hat_limit", LEAST)
-    wanted = row.get("ess_wanted", FEWEST_EFFECTIVE)
     limit = np.nan_to_num(limit, nan=LEAST)
     return [
         (f"R-hat{of}", limit, row["r_hat"], row["r_hat"] > limit, more),
-        (f"effective draws{of}", wanted, fewest, fewest < wanted, more),
+        (f"effective draws{of}", FEWEST_EFFECTIVE, fewest, fewest < FEWEST_EFFECTIVE, more),
     ]
 
 
@@ -168,9 +169,11 @@ def read_results(folder: Path, settings: Mapping, data: Data) -> dict[str, Resul
         statement = model_statement(settings, model, data.target.kind)
         stated = likelihood_of(statement, f"models.{model}")
         likelihood = stated.law if isinstance(stated, Survival) else stated.name
-        rest = (trees.get(kind) for kind in ("posterior", "summary", "evidence"))
         texts = covariance_text(statement["covariance"])
-        results[model] = Results(texts, likelihood, seconds, trees["fit"], *rest)
+        if out := any(RULED_OUT in tree.attrs for tree in trees.values()):
+            trees = {"fit": trees["fit"]}
+        rest = (trees.get(kind) for kind in ("posterior", "summary", "evidence"))
+        results[model] = Results(texts, likelihood, seconds, trees["fit"], *rest, ruled_out=out)
     return results
 
 

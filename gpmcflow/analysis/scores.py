@@ -28,7 +28,7 @@ COLUMNS = (
     "loo_difference_se", "loo_by", "loo_ep_difference", "loo_bad_share", "test_score", "test_score_se",
     "difference", "difference_se", "base_difference", "base_difference_se", "unseen_difference",
     "unseen_difference_se", "evidence_beyond", "evidence_limit", "error", "error_se", "chains", "draws",
-    "r_hat", "r_hat_limit", "ess_bulk", "ess_tail", "ess_wanted", "acceptance", "quick_difference",
+    "r_hat", "r_hat_limit", "ess_bulk", "ess_tail", "acceptance", "ruled_out", "quick_difference",
     "settings", "settings_effective", "settings_k", "ep_error", "seconds",
 )  # fmt: skip
 # Parameters of one response for all.
@@ -39,7 +39,7 @@ HELD_OUT, LEAVE_ONE_OUT = "held out", "leave-one-out"
 
 
 class Results(NamedTuple):
-    """What the jobs of one model left; draws and summary are None in quick mode.
+    """What the jobs of one model left; draws and summary are None in quick mode, or if it was ruled out.
 
     ``evidence`` is that averaged over the hyperparameters, None where only that at the maximum was made.
     """
@@ -51,6 +51,7 @@ class Results(NamedTuple):
     draws: xr.DataTree | None = None
     summary: xr.DataTree | None = None
     evidence: xr.DataTree | None = None
+    ruled_out: bool = False  #: by the quick fits of all
 
     @property
     def shown(self) -> xr.DataTree:
@@ -71,26 +72,31 @@ def choice_of(results: Mapping[str, Results]) -> Choice:
         trees = {"fit": own.fit, "posterior": own.draws, "summary": own.summary}
         trees |= {"evidence": own.evidence}
         made = {kind: tree for kind, tree in trees.items() if tree is not None}
-        candidates[name] = Candidate.of_trees(made)
+        candidates[name] = Candidate.of_trees(made)._replace(ruled_out=own.ruled_out)
     return chosen(candidates)
 
 
 def models_table(
     data: Data, results: Mapping[str, Results], can_do: Mapping[str, str], shown: str
 ) -> pd.DataFrame:
-    """A row for each model and baseline: evidence, leave-one-out, scores, diagnostics, seconds."""
+    """A row for each model and baseline: evidence, leave-one-out, scores, diagnostics, seconds.
+
+    A model that was ruled out is compared with the ``shown`` one by the quick fits of both.
+    """
     by, likelihood = score_kind(data), results[shown].likelihood
     if by == HELD_OUT:
         scored, others = data.held_out, baselines(data, data.held_out, likelihood)
     else:
         scored, others = data.learning, _cross_validated(data, likelihood)
     simple, base = others
-    best = results[shown].shown["leave_one_out/log_density"].values
+    averaged = any(model.evidence is not None for model in results.values())
     constant = _constant(data, likelihood)
     rows = []
     for name, model in results.items():
         loo = model.shown["leave_one_out"].to_dataset()
         density = loo["log_density"].values
+        other = results[shown].fit if model.ruled_out else results[shown].shown
+        best = other["leave_one_out/log_density"].values
         own, mean = density, left_out(model.shown, data)
         if by == HELD_OUT:
             group = model.shown["held_out"].to_dataset()
@@ -102,7 +108,7 @@ def models_table(
                 "covariance": model.covariance,
                 "likelihood": model.likelihood,
                 "can_do": can_do[name],
-                **_evidence(model),
+                **_evidence(model, averaged),
                 "elpd_loo": density.sum(),
                 "elpd_loo_se": _sum_error(density),
                 "loo_difference": (density - best).sum(),
@@ -116,6 +122,7 @@ def models_table(
                 **_error(data.target.kind, scored, mean),
                 **_diagnostics(model.draws),
                 **_of_settings(model),
+                "ruled_out": model.ruled_out,
                 "quick_difference": _quick_difference(model, data.target.kind),
                 "seconds": model.seconds,
             }
@@ -151,17 +158,19 @@ def _usual(data: Data) -> np.ndarray:
     return np.full(len(outcome), float(np.bincount(outcome.astype(int)).argmax()))
 
 
-def _evidence(model: Results) -> dict[str, Any]:
-    """Averaged over the hyperparameters if there is one, else at the maximum."""
+def _evidence(model: Results, all_averaged: bool) -> dict[str, Any]:
+    """Averaged over the hyperparameters if there is one, else at the maximum, unless all others are."""
     if model.evidence is None:
         group = model.fit["evidence"].to_dataset()
         alarm = group.attrs["alarm"]
     else:
         group = evidence_row(model.evidence)
         alarm = str(group["alarm"].values)
-    numbers = (float(group[name]) for name in ("log_evidence", "standard_error"))
+    numbers = tuple(float(group[name]) for name in ("log_evidence", "standard_error"))
     names = ("log_evidence", "log_evidence_se", "evidence_alarm", "evidence_averaged")
     averaged = model.evidence is not None or "settings" in model.fit.children
+    if all_averaged and not averaged:
+        numbers, alarm = (np.nan, np.nan), ""
     return dict(zip(names, (*numbers, alarm, averaged), strict=True))
 
 

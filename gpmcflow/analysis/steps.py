@@ -9,8 +9,7 @@ import xarray as xr
 
 from gpmcflow.analysis import evidence_tables as averaged_evidence
 from gpmcflow.analysis import fitting
-from gpmcflow.analysis.choice import Candidate, chosen, ruled_out
-from gpmcflow.analysis.convergence import FEW_EFFECTIVE, FEWEST_EFFECTIVE
+from gpmcflow.analysis.choice import RULED_OUT, Candidate, chosen, ruled_out
 from gpmcflow.analysis.data import Data, data_of
 from gpmcflow.analysis.models import build_model, model_statement
 from gpmcflow.execution import Execution, workers
@@ -61,13 +60,12 @@ class _Step:
             progress=": ".join(self.streams["key"]),
         )
 
-    def draws(self, effective: float = FEWEST_EFFECTIVE) -> xr.DataTree:
-        """Posterior draws of the model, so many of them effective."""
+    def draws(self) -> xr.DataTree:
+        """Posterior draws of the model."""
         how = self.execution()
         with workers(how.pool, how.workers) as pool:  # for the pilot, the chains, and as they go on
             how, sampling = replace(how, scheduler=pool), self.settings["sampling"]
-            own = {"execution": how, "effective": effective, **self.streams}
-            return fitting.draw(self.model, sampling, **own)
+            return fitting.draw(self.model, sampling, execution=how, **self.streams)
 
 
 class _Final(_Step):
@@ -90,17 +88,26 @@ def fit(job: Job) -> xr.DataTree:
 
 
 def draw(job: Job) -> xr.DataTree:
-    """Posterior draws of a model; few, where the quick fits of all rule it out."""
+    """Posterior draws of a model; none where the quick fits of all rule it out, which an attribute says.
+
+    `summarise` and `evidence` then hand that on: what is known of such a model is its quick fit.
+    """
+    step = _Step(job)
+    if step.settings["sampling"]["every_model"]:
+        return step.draws()
     fits = {Path(path).parent.name: load_results(path) for path in job.input.fits}
     quick = {name: Candidate.of_trees({"fit": fit}) for name, fit in fits.items()}
     averaged = all("settings" in fit.children for fit in fits.values())
-    few = ruled_out(job.wildcards.model, quick, averaged)
-    return _Step(job).draws(FEW_EFFECTIVE if few else FEWEST_EFFECTIVE)
+    if ruled_out(job.wildcards.model, quick, averaged):
+        return step.stamped(xr.DataTree(xr.Dataset(attrs={RULED_OUT: 1})))
+    return step.draws()
 
 
 def summarise(job: Job) -> xr.DataTree:
     """What the draws of a model say; see `fitting.summarise`."""
     step, draws = _Step(job), load_results(job.input.draws)
+    if RULED_OUT in draws.attrs:
+        return draws
     scores_alone = step.settings["scores_alone"]
     tree = fitting.summarise(
         step.model, draws, step.data, scores_alone=scores_alone, **step.streams
@@ -122,10 +129,12 @@ def final(job: Job) -> xr.DataTree:
 
 def evidence(job: Job) -> xr.DataTree:
     """Log evidence of a model, averaged over its hyperparameters; see `averaged_evidence.evidence_of`."""
-    step = _Step(job)
+    step, draws = _Step(job), load_results(job.input.draws)
+    if RULED_OUT in draws.attrs:
+        return draws
     return averaged_evidence.evidence_of(
         step.model,
-        load_results(job.input.draws),
+        draws,
         step.settings["evidence"],
         log_units=float(step.data.learning.log_units(step.data.target).sum()),
         execution=step.execution(),

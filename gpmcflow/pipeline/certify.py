@@ -59,6 +59,11 @@ class AsAnalysed:
     draws: int
     warmup: int
 
+    @classmethod
+    def of(cls, sampling: Mapping[str, Any]) -> AsAnalysed:
+        """Of the settings of an analysis."""
+        return cls(*(sampling[name] for name in ("chains", "draws", "warmup")))
+
     def __call__(self, model: GPModel, *, seed: int, key: tuple[str | int, ...]) -> xr.DataTree:
         """See `certificate.fits.Fit`."""
         return fitting.draw(
@@ -159,7 +164,7 @@ def _stated(settings: Mapping, models: Sequence[str], where: str) -> list[str]:
 def _certified(config: Mapping, analysis: str, name: str, data: Data, folder: Path) -> Certified:
     settings, seed = config["analyses"][analysis], config["seed"]
     model = build_model(settings, name, data, f"analyses.{analysis}")
-    fit = None if settings["quick"] else AsAnalysed(**settings["sampling"])
+    fit = None if settings["quick"] else AsAnalysed.of(settings["sampling"])
     wildcards = {"analysis": analysis, "model": name}
     identity = {
         "rule": "certify",

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from gpmcflow.errors import InputErrors, ResourceError, StorageError
 from gpmcflow.execution.lock import state_lock
@@ -60,14 +61,22 @@ def check(path: str | Path, cores: int, *, quick: bool = False) -> list[str]:
     if config["analyses"]:
         cost = forecast(config, cores=cores, folder=folder)
         require_fit(cost)
-        lines += [f"{path}: no problems; {cost.in_words}", *cost.notes, *cost.slowest]
-        if all(settings["quick"] for settings in config["analyses"].values()):
+        own = config["analyses"].values()
+        bound = "at most " * any(_may_rule_out(settings) for settings in own)
+        lines += [f"{path}: no problems; {bound}{cost.in_words}", *cost.notes, *cost.slowest]
+        if all(settings["quick"] for settings in own):
             lines.append(f"next: gpmcflow run {path}{' --quick' * quick}")
         else:
             lines.append(
                 f"next: gpmcflow run {path} --quick   # an answer in seconds; without --quick by Monte Carlo"
             )
     return lines
+
+
+def _may_rule_out(settings: Mapping[str, Any]) -> bool:
+    """Whether first fits may leave models of an analysis without draws, which the forecast counts."""
+    sampled = not settings["quick"]
+    return sampled and len(settings["models"]) > 1 and not settings["sampling"]["every_model"]
 
 
 def check_for_run(

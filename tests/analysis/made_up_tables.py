@@ -62,8 +62,8 @@ def models_table(models, simple, base, likelihood, *, differences, loo_errors, q
                 **{
                     "ess_bulk": 1930 + 900 * index,
                     "ess_tail": 2210,
-                    "ess_wanted": 400,
                     "acceptance": 0.83,
+                    "ruled_out": False,
                 },
                 **{"quick_difference": quick, "seconds": 40.0 + 20 * index},
             }

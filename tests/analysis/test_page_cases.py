@@ -130,15 +130,35 @@ def test_straight_lines_that_are_not_ruled_out_leave_a_column_open(finished, str
     assert ("It remains open whether smoker matters." in section_of(page, "answer")) != open_
 
 
-def test_a_model_of_which_few_draws_were_made_is_named(finished):
+def test_models_of_which_no_draws_were_made_are_named(finished):
+    """They have the word of their first fits: in the comparison, and for their scores."""
     folder, info = finished("patients")
+    of_draws = ["chains", "draws", "r_hat", "ess_bulk", "ess_tail", "acceptance"]
 
-    def few(models):
-        models.loc[models["name"] == "smooth", ["ess_bulk", "ess_wanted"]] = [128.0, 100.0]
+    def out(models, *names):
+        own = models["name"].isin(names)
+        models["ruled_out"] = own
+        models.loc[own, of_draws] = np.nan
 
-    edit(folder, "models", few)
-    trust = section_of(build_page(folder, info), "trust")
-    assert "at least 1900 independent ones; of smooth, ruled out by a first fit, 120." in trust
+    edit(folder, "models", lambda models: out(models, "smooth"))
+    page = build_page(folder, info)
+    compared = section_of(page, "models")
+    assert "No draws were made of smooth: first fits of all models leave no doubt that" in compared
+    assert "What it says of it comes from that fit. For draws of every model write" in compared
+    assert "sampling: {every_model: true} in patients.yaml." in compared
+    assert " ¶ |" in compared
+    assert "¶ By first fits of both this model and relevance." in compared
+    assert "Scores of smooth are of first fits." in section_of(page, "score")
+    assert "at least 1900 independent ones." in section_of(page, "trust")
+    others = ("smooth", "plain")
+    edit(folder, "models", lambda models: out(models, *others))
+    info["choice"] = {"by": "first fits", "among": [], "without": [], "ruled_out": list(others)}
+    compared = section_of(build_page(folder, info), "models")
+    assert "This page shows relevance, the only model that is left." in compared
+    assert (
+        "that this page would not show them. What it says of them comes from those fits."
+        in compared
+    )
 
 
 def test_an_alarm_of_the_shown_model_makes_the_answer_provisional(finished):

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from gpmcflow.analysis.choice import BAD_SHARE
 from gpmcflow.analysis.page import html, words
 from gpmcflow.analysis.page.evidence import by_evidence
-from gpmcflow.analysis.page.results import Analysis, label, touches_evidence
+from gpmcflow.analysis.page.results import Analysis, are_averaged, label, touches_evidence
 
 
 def which_model(analysis: Analysis) -> html.Section:
@@ -28,11 +28,12 @@ def which_model(analysis: Analysis) -> html.Section:
     heads = html.heads("model", "what it can do")
     heads.append(html.Head(f"{label(analysis.shown['name'])} ahead*, %", True, wrap=True))
     heads += [] if averaged else html.heads("odds by the evidence† #&")
-    at_maximum = [] if averaged else _by_evidence(analysis)
+    others = models.iloc[1:]
+    of_fits = others[others["name"].isin(analysis.ruled_out)] if averaged else others
     return html.section(
         *("models", heading),
-        html.paragraph(*_by_leave_one_out(analysis), *at_maximum),
-        html.paragraph(_why(analysis)),
+        html.paragraph(*_by_leave_one_out(analysis), *_by_evidence(analysis, of_fits)),
+        html.paragraph(_why(analysis), _ruled_out(analysis)),
         html.table(heads, cells, best=0),
         html.quiet(*_notes(analysis), *([] if averaged else _notes_on_evidence(analysis))),
         by_evidence(analysis),
@@ -46,6 +47,7 @@ def _why(analysis: Analysis) -> Markup:
         return Markup("")
     among = html.names(name for name in choice["among"] if name != analysis.info["shown"])
     others, this = words.series(among), html.bold(label(analysis.info["shown"]))
+    which = " that was sampled" * bool(analysis.ruled_out)
     if choice["by"] == "evidence":
         text = (
             "This page shows {}: leave-one-out cannot tell it from {} (one standard error), and its "
@@ -63,17 +65,40 @@ def _why(analysis: Analysis) -> Markup:
             f"This page shows {{}}: {tests} cannot tell it from {{}}, and none of them has fewer "
             f"hyperparameters to learn.{unknown}"
         )
+    elif choice["by"] == "first fits":
+        text = "This page shows {}, the only model that is left."
     elif choice["by"] == "convergence":
         text = "This page shows {}, the only model whose draws passed their checks."
     else:
         text = (
-            "This page shows {}: by leave-one-out every other model is more than one standard error behind "
-            "it."
+            f"This page shows {{}}: by leave-one-out every other model{which} is more than one standard "
+            "error behind it."
         )
     without = choice["without"] if choice["by"] != "convergence" else ()
     failed = "The draws of {} failed a check, so they do not count here."
     return html.sentences(
         Markup(text).format(this, others), html.naming(failed, html.names(without))
+    )
+
+
+def _ruled_out(analysis: Analysis) -> Markup:
+    """Of which models no draws were made, and what to write for them."""
+    out = html.names(analysis.ruled_out)
+    one = len(out) == 1
+    it, fits = ("it", "that fit") if one else ("them", "those fits")
+    text = (
+        f"No draws were made of {{}}: first fits of all models leave no doubt that this page would not show "
+        f"{it}. What it says of {it} comes from {fits}."
+    )
+    said = html.naming(text, out)
+    if not said or not analysis.info["yaml"]:
+        return said
+    line = html.code("sampling: {every_model: true}")
+    return html.sentences(
+        said,
+        Markup("For draws of every model write {} in {}.").format(
+            line, html.code(analysis.info["yaml"])
+        ),
     )
 
 
@@ -94,8 +119,7 @@ def _can_do(row: pd.Series) -> str:
 def loo_per_row(analysis: Analysis, row: pd.Series) -> tuple[float, float]:
     """Leave-one-out of a model minus that of the shown one, a learning row, with its error."""
     n = int(analysis.info["n_learning"])
-    difference = (row["elpd_loo"] - analysis.shown["elpd_loo"]) / n
-    return difference, row["loo_difference_se"] / n
+    return row["loo_difference"] / n, row["loo_difference_se"] / n
 
 
 def touched_by_alarm(row: pd.Series) -> bool:
@@ -118,7 +142,7 @@ def _doubtful(analysis: Analysis, row: pd.Series) -> bool:
 
 def _by_leave_one_out(analysis: Analysis) -> list[Markup]:
     shown = analysis.shown
-    ahead = (analysis.models["elpd_loo"] > shown["elpd_loo"]).any()
+    ahead = (analysis.models["loo_difference"] > 0).any()
     n = int(analysis.info["n_learning"])
     opening = Markup(
         "When each of the {} to learn from is predicted from all the others, {}{} ({})"
@@ -166,9 +190,10 @@ def _doubt(state: str, n: int) -> str:
     return ""
 
 
-def _by_evidence(analysis: Analysis) -> list[Markup]:
+def _by_evidence(analysis: Analysis, others: pd.DataFrame) -> list[Markup]:
+    """What the evidence of the first fits says of the shown model beside others."""
     shown = analysis.shown
-    rows = [row for _, row in analysis.models.iloc[1:].iterrows()]
+    rows = [row for _, row in others.iterrows()]
     rows = [r for r in rows if math.isfinite(r["log_evidence"] - shown["log_evidence"])]
     if rows and touched_by_alarm(shown):
         text = "The evidence of {} raised an alarm, so it ranks no models."
@@ -184,7 +209,7 @@ def _by_evidence(analysis: Analysis) -> list[Markup]:
         else:
             group = agree if log_odds > 0 else against
             group.append(Markup("{} ({})").format(name, words.odds_phrase(log_odds, error)))
-    where = "" if analysis.evidence_averaged else ", at each model’s best settings,"
+    where = "" if are_averaged(others) else ", at each model’s best settings,"
     by_score = analysis.info.get("choice", {}).get("by") == "leave-one-out"
     decides = "; this page goes by leave-one-out" if by_score else ""
     return [
@@ -210,7 +235,8 @@ def _loo_cell(analysis: Analysis, row: pd.Series) -> str:
         return ""
     if _unreliable(analysis, row):
         return "unclear ‡"
-    return words.more_text(-difference, error)
+    mark = " ¶" * (row["name"] in analysis.ruled_out)
+    return words.more_text(-difference, error) + mark
 
 
 def _odds_cell(analysis: Analysis, row: pd.Series) -> Markup | str:
@@ -230,10 +256,13 @@ def _notes(analysis: Analysis) -> list[Markup | str]:
     new = set(analysis.groups("held_out", False)) if not analysis.by_loo else ()
     other = [name for name in analysis.groups("left_out", True) if name in new]
     doubtful = [row["name"] for _, row in analysis.models.iterrows() if _doubtful(analysis, row)]
+    out = analysis.models[analysis.models["name"].isin(analysis.ruled_out)]
+    compared = [not _unreliable(analysis, row) for _, row in out.iterrows()]
     return [
         f"* How much more likely a row that was left out is under {shown} (leave-one-out, {how}), "
         "compared row by row, ± one standard error.",
         _left_out_by(analysis.shown),
+        f"¶ By first fits of both this model and {shown}." * any(compared),
         html.naming(
             "Rows with the same {} as a row that is left out stay among those to learn from, unlike those of "
             "the rows held out.",
@@ -262,7 +291,7 @@ def _notes_on_evidence(analysis: Analysis) -> list[Markup | str]:
     models, shown = analysis.models, label(analysis.shown["name"])
     how = "at its best settings"
     then = " It favours models with more settings somewhat, as it is not averaged over them."
-    if analysis.evidence_averaged:
+    if are_averaged(models):
         how, then = "averaged over its settings as its priors weigh them", ""
     alarmed = [row["name"] for _, row in models.iterrows() if touched_by_alarm(row)]
     return [

@@ -21,9 +21,9 @@ UNKNOWN = 10.0  # nats of standard error from which a rough evidence says nothin
 
 
 def by_evidence(analysis: Analysis) -> Markup:
-    """A paragraph, the table, the hyperpriors and the ladders; nothing where no evidence was averaged."""
+    """A paragraph, the table, the hyperpriors and the ladders; nothing where fewer than two were averaged."""
     rows = analysis["evidence"]
-    if rows.empty:
+    if len(rows) < 2:
         return Markup("")
     sound = rows[rows["verdict"] != ROUGH]
     said = [_favoured(analysis, sound)] if len(sound) > 1 else []

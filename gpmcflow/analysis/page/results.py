@@ -23,10 +23,10 @@ ENOUGH_ROWS = 30  # fewer held-out rows are too few to judge by
 _COLUMNS = {
     "columns": "column* found done",
     "models": "name* role covariance likelihood can_do log_evidence log_evidence_se evidence_alarm "
-    "evidence_averaged elpd_loo elpd_loo_se loo_difference_se loo_bad_share test_score test_score_se "
-    "difference difference_se error error_se base_difference base_difference_se unseen_difference "
-    "unseen_difference_se evidence_beyond evidence_limit chains draws r_hat ess_bulk ess_tail "
-    "ess_wanted acceptance quick_difference seconds",
+    "evidence_averaged elpd_loo elpd_loo_se loo_difference loo_difference_se loo_bad_share test_score "
+    "test_score_se difference difference_se error error_se base_difference base_difference_se "
+    "unseen_difference unseen_difference_se evidence_beyond evidence_limit chains draws r_hat ess_bulk "
+    "ess_tail acceptance ruled_out quick_difference seconds",
     "checks": "check model* limit worst alarm reason touches settle",
     "predictions_test": "row outcome mean q025 q975",
     "predictions_loo": "row outcome mean q025 q975",
@@ -138,6 +138,11 @@ class Analysis:
         """Row of the model that the page shows."""
         return self.models.iloc[0]
 
+    @cached_property
+    def ruled_out(self) -> list[str]:
+        """Names of the models of which no draws were made, as their first fits left no doubt."""
+        return list(self.models["name"][_truth(self.models["ruled_out"])])
+
     @property
     def has_errors(self) -> bool:
         """Whether the shown model has an error; leave-one-out has that of yes or no, grades and shares."""
@@ -152,11 +157,6 @@ class Analysis:
     def averaged(self) -> bool:
         """Whether the shown answer is averaged over the settings of its model, not at the best ones."""
         return not self.info.get("quick") or math.isfinite(self.shown.get("settings", math.nan))
-
-    @property
-    def evidence_averaged(self) -> bool:
-        """Whether the evidences of all models are averaged over their settings."""
-        return bool(_truth(self.models["evidence_averaged"]).all())
 
     @property
     def by_loo(self) -> bool:
@@ -208,6 +208,11 @@ class Analysis:
         """Unit to follow a number, with a space before it, or nothing."""
         unit = self.info.get("units", {}).get(column)
         return f"\u00a0{unit}" if unit else ""
+
+
+def are_averaged(models: pd.DataFrame) -> bool:
+    """Whether the evidences of some rows of models are all averaged over their settings."""
+    return bool(_truth(models["evidence_averaged"]).all())
 
 
 def touches_evidence(alarms: pd.DataFrame) -> pd.Series:

@@ -78,7 +78,8 @@ def _introduction(analysis: Analysis) -> list[Markup | str]:
         html.bold(analysis.shown["name"]),
         " (“Which model?” says why)" if len(analysis.models) > 1 else "",
     )
-    return [opening, whose, meaning, exposed, shown]
+    first = html.naming("Scores of {} are of first fits.", html.names(analysis.ruled_out))
+    return [opening, whose, meaning, exposed, shown, first]
 
 
 def _meaning(analysis: Analysis) -> Markup | str:

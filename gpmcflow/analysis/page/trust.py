@@ -111,16 +111,12 @@ def _agreement(analysis: Analysis) -> str:
     models = analysis.models
     chains = models["chains"].dropna()
     sizes = models[["ess_bulk", "ess_tail"]].min(axis=1).dropna()
-    few = models["ess_wanted"] < models["ess_wanted"].max()
     if chains.empty or sizes.empty:
         return ""
     if analysis.alarms["check"].astype(str).str.contains("R-hat").any():
         return ""
-    n, size = int(chains.min()), sizes[~few].min()
+    n, size = int(chains.min()), sizes.min()
     worth = f"each parameter has draws worth at least {_down(size)} independent ones"
-    if few.any():
-        names = words.series([label(name) for name in models["name"][few]])
-        worth += f"; of {names}, ruled out by a first fit, {_down(sizes[few].min())}"
     if n == 1:
         return f"One chain was run, and {worth}."
     return f"{words.capital(words.count(n))} chains from different starts agree, and {worth}."

@@ -378,3 +378,57 @@ def test_what_a_model_can_do_in_words(covariance, words):
 
 def test_one_column_is_alike_to_no_other():
     assert can_do(parse_covariance("squared_exponential()"), ["age"]) == "smooth curves"
+
+
+def test_a_model_that_first_fits_rule_out_is_compared_by_them(analysis, tmp_path):
+    """Straight lines in place of a curve: no draws, and differences are those of two fits."""
+    x = np.linspace(0.0, 1.0, 50)
+    noise = np.random.default_rng(0).normal(0.0, 0.1, 50)
+    pd.DataFrame({"x": x, "y": np.sin(9.0 * x) + noise}).to_csv(tmp_path / "x.csv", index=False)
+    models = {"plain": {"covariance": "linear()"}, "curve": {"covariance": "matern52()"}}
+    config = {"data": {"csv": "x.csv", "target": "y", "test_fraction": 0.0}, "models": models}
+    sampling = {"chains": 2, "draws": 100, "warmup": 5}
+    run = analysis(tmp_path, config | {"sampling": sampling})
+    table = pd.read_csv(run.folder / "models.csv").set_index("name")
+    info = json.loads((run.folder / "info.json").read_text())
+    fits = {name: load_results(run.folder / name / "fit.nc") for name in models}
+    left_out = {name: fit["leave_one_out/log_density"].values for name, fit in fits.items()}
+    assert info["choice"] == {
+        "name": "curve", "by": "first fits", "among": [], "without": [], "ruled_out": ["plain"],
+    }  # fmt: skip
+    assert list(table["ruled_out"].dropna()) == [True, False]
+    assert table["draws"].isna()["plain"]
+    behind = (left_out["plain"] - left_out["curve"]).sum()
+    assert behind < -10.0
+    assert table.loc["plain", "loo_difference"] == pytest.approx(behind)
+    assert table.loc["curve", "loo_difference"] == 0.0
+    assert table.loc["curve", "elpd_loo"] != pytest.approx(left_out["curve"].sum(), abs=1e-6)
+    alone = float(fits["plain"]["evidence/log_evidence"])
+    assert table.loc["plain", "log_evidence"] == pytest.approx(
+        alone
+    )  # averaged, as that of `curve`
+    assert list(pd.read_csv(run.folder / "evidence.csv")["model"]) == ["curve"]
+    assert set(pd.read_csv(run.folder / "hyperparameters.csv")["model"]) == {"curve"}
+    assert set(pd.read_csv(run.folder / "checks.csv")["model"]) == {"plain", "curve"}
+    page = (run.folder / "report.html").read_text()
+    assert "No draws were made of" in page
+
+    every = analysis(tmp_path, config | {"sampling": sampling | {"every_model": True}}, "every")
+    table = pd.read_csv(every.folder / "models.csv").set_index("name")
+    assert list(table["ruled_out"].dropna()) == [False, False]
+    assert set(pd.read_csv(every.folder / "evidence.csv")["model"]) == {"plain", "curve"}
+
+
+def test_evidences_at_the_maximum_stand_beside_no_averaged_ones(analysis, at_maximum, tmp_path):
+    x = np.linspace(0.0, 1.0, 50)
+    pd.DataFrame({"x": x, "y": np.sin(9.0 * x) + np.cos(90.0 * x) / 9.0}).to_csv(
+        tmp_path / "x.csv", index=False
+    )
+    models = {"plain": {"covariance": "linear()"}, "curve": {"covariance": "matern52()"}}
+    config = {"data": {"csv": "x.csv", "target": "y", "test_fraction": 0.0}, "models": models}
+    with at_maximum():
+        run = analysis(tmp_path, config | {"sampling": {"chains": 2, "draws": 100, "warmup": 5}})
+    table = pd.read_csv(run.folder / "models.csv").set_index("name")
+    assert table.loc["plain", "ruled_out"]
+    assert np.isnan(table.loc["plain", "log_evidence"])
+    assert np.isfinite(table.loc["curve", "log_evidence"])

@@ -196,7 +196,8 @@ def test_an_analysis_has_the_name_of_its_file(folder):
     several = {"analyses": {"a": CONFIG}}
     assert expanded(several, "x y.yaml", "config") == several
     filled = check_config(CONFIG, path="mine.yaml")
-    assert filled["analyses"]["mine"]["sampling"] == {"chains": 4, "draws": 200, "warmup": 20}
+    sampling = {"chains": 4, "draws": 200, "warmup": 20, "every_model": False}
+    assert filled["analyses"]["mine"]["sampling"] == sampling
 
 
 @pytest.mark.parametrize("name", ["my file", "logs", "split_hmc", "-a", "data", "ü"])

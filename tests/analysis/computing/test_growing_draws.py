@@ -10,9 +10,11 @@ import xarray as xr
 
 import gpmcflow as gp
 from gpmcflow.analysis import fitting, steps, study
+from gpmcflow.analysis.choice import RULED_OUT
 from gpmcflow.analysis.convergence import convergence as stored_convergence
 from gpmcflow.execution import tasks
 from gpmcflow.pipeline.config import check_config
+from gpmcflow.storage import write_results
 
 QUIET = gp.Execution(progress=False)
 GOOD = {"r_hat": 1.0, "r_hat_limit": 1.02, "ess_bulk": 500.0, "ess_tail": 450.0}
@@ -42,8 +44,7 @@ def runs_of(monkeypatch, model, *worst, draws=1000, **settings):
     sampling = {"chains": 4, "draws": draws, "warmup": 20}
     tree = fitting.draw(model, sampling, seed=1, key=("a", "b"), **settings)
     assert tree.attrs["run"] == len(runs)
-    wanted = settings.get("effective", 400.0)
-    assert stored_convergence(tree) == {**convergence(tree), "ess_wanted": wanted}
+    assert stored_convergence(tree) == convergence(tree)
     return runs
 
 
@@ -91,7 +92,7 @@ def test_chains_that_do_not_converge_go_on(monkeypatch, worst, draws):
 
 def test_chains_go_on_from_where_they_ended(monkeypatch, tmp_path):
     """The longer run takes what the short one left, and has the numbers of a run of its own."""
-    monkeypatch.setattr(fitting, "converged", lambda tree, _: tree["posterior"].sizes["draw"] > 100)
+    monkeypatch.setattr(fitting, "converged", lambda tree: tree["posterior"].sizes["draw"] > 100)
     monkeypatch.setattr(fitting, "n_wanted", lambda *_: 200)
     sampling = {"chains": 4, "draws": 100, "warmup": 20}
     how = gp.Execution(
@@ -117,71 +118,53 @@ def test_chains_go_on_from_where_they_ended(monkeypatch, tmp_path):
     np.testing.assert_array_equal(draws["posterior/theta"], own["posterior/theta"])
 
 
-def test_fewer_effective_draws_are_enough_where_few_are_wanted(monkeypatch):
-    assert runs_of(monkeypatch, counts(20), FEW, effective=100.0) == [("JointSplitHMC", 1000)]
-    worse = GOOD | {"ess_bulk": 80.0}  # 1.1 x 100 / 80
-    own = runs_of(monkeypatch, counts(20), worse, effective=100.0)
-    assert [draws for _, draws in own] == [1000, 1375]
-
-
-def regression():
-    x = np.linspace(0, 1, 9)[:, None]
-    return gp.GPModel(x, np.arange(9.0), gp.Matern32(), gp.Gaussian())
-
-
-def test_chains_of_regressions_begin_with_half_where_few_are_wanted(monkeypatch):
-    """With 100 draws at least, unless the settings ask for fewer."""
-    monkeypatch.setattr(fitting, "_independent", lambda *_: (None, 0.0))
-    for asked, begun in ((1000, 500), (150, 100), (90, 90), (210, 105)):
-        (run,) = runs_of(monkeypatch, regression(), FEW, effective=100.0, draws=asked)
-        assert run[1] == begun
-
-
-@pytest.mark.parametrize(("wanted", "n"), [(400.0, 200), (100.0, 100)])
-def test_predictions_average_over_no_more_draws_than_are_effective(monkeypatch, wanted, n):
-    def predictors(*_, n_draws, **__):
-        raise LookupError(n_draws)
-
-    monkeypatch.setattr(fitting, "predictors", predictors)
-    monkeypatch.setattr(fitting, "_places", lambda *_: [SimpleNamespace(scored=lambda alone: None)])
-    posterior = xr.Dataset(coords={"chain": range(4), "draw": range(100)})
-    told = xr.Dataset(GOOD | {"ess_wanted": wanted})
-    draws = xr.DataTree.from_dict({"posterior": posterior, fitting.GROUP: told})
-    with pytest.raises(LookupError, match=str(n)):
-        fitting._answer_of_draws(counts(9), draws, None, True, 1, ())
-
-
-def test_pilots_of_few_draws_are_half_as_long(monkeypatch):
-    pilots = []
-
-    def fitted(sampler, *_):
-        pilots.append(sampler.n_pilot)
-        return sampler, 0.0
-
-    monkeypatch.setattr(fitting.FittedIndependence, "fitted", fitted)
-    for effective in (400.0, 100.0):
-        runs_of(monkeypatch, regression(), effective=effective)
-    assert pilots == [600, 300]
-
-
-@pytest.mark.parametrize(("out", "effective"), [(True, 100.0), (False, 400.0)])
-def test_models_that_quick_fits_rule_out_get_few_draws(monkeypatch, out, effective):
-    class Step:
-        def __init__(self, job):
-            self.draws = lambda effective: effective
-
-    fits = {"a": xr.DataTree(), "b": xr.DataTree()}
-    monkeypatch.setattr(steps, "_Step", Step)
-    monkeypatch.setattr(steps, "load_results", lambda path: fits[path.split("/")[-2]])
-    monkeypatch.setattr(steps.Candidate, "of_trees", lambda trees: trees["fit"])
-    asked = []
-    monkeypatch.setattr(steps, "ruled_out", lambda *given: asked.append(given) or out)
-    job = SimpleNamespace(
-        input=SimpleNamespace(fits=["results/x/a/fit.nc", "results/x/b/fit.nc"]),
-        wildcards=SimpleNamespace(analysis="x", model="b"),
+def job_of(tmp_path, model="b", every=False):
+    """Draws of a model, of which the fits of two are there."""
+    fits = []
+    for name in ("a", "b"):
+        fits.append(tmp_path / name / "fit.nc")
+        write_results(xr.DataTree(xr.Dataset(attrs={"of": name})), fits[-1])
+    return SimpleNamespace(
+        input=SimpleNamespace(
+            fits=list(map(str, fits)), draws=str(tmp_path / model / "posterior.nc")
+        ),
+        settings={"sampling": {"every_model": every}},
+        wildcards=SimpleNamespace(analysis="x", model=model),
     )
-    assert steps.draw(job) == effective
-    assert asked == [("b", fits, False)]  # they are fits at the maximum
+
+
+class Step:
+    """A step that says when draws are made."""
+
+    model = data = None
+
+    def __init__(self, job):
+        self.settings = job.settings
+
+    def draws(self):
+        return "draws"
+
+    def stamped(self, tree):
+        return tree
+
+
+def test_no_draws_are_made_of_models_that_quick_fits_rule_out(monkeypatch, tmp_path):
+    """An attribute says so, also of summary and evidence; unless draws of every model are asked for."""
+    monkeypatch.setattr(steps, "_Step", Step)
+    monkeypatch.setattr(steps.Candidate, "of_trees", lambda trees: trees["fit"].attrs["of"])
+    asked = []
+    monkeypatch.setattr(steps, "ruled_out", lambda *given: asked.append(given) or given[0] == "b")
+    job = job_of(tmp_path)
+    made = steps.draw(job)
+    assert asked == [("b", {"a": "a", "b": "b"}, False)]  # they are fits at the maximum
+    assert made.attrs == {RULED_OUT: 1}
+    assert not made.children
+    write_results(made, job.input.draws)
+    for handed_on in (steps.summarise(job), steps.evidence(job)):
+        assert handed_on.attrs[RULED_OUT] == 1
+        assert not handed_on.children
+    assert steps.draw(job_of(tmp_path, "a")) == "draws"
+    assert steps.draw(job_of(tmp_path, "b", every=True)) == "draws"
 
 
 def test_draws_wait_for_the_fits_of_all_models(tmp_path):

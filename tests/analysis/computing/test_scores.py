@@ -342,7 +342,7 @@ def test_table_by_held_out_rows(data):
     own = data("binary", 160)
     assert score_kind(own) == HELD_OUT
     models = results(own, {"a": 0.0, "b": 0.1, "c": -0.1})
-    assert choice_of(models) == ("b", "leave-one-out", (), ())
+    assert choice_of(models) == ("b", "leave-one-out", (), (), ())
     table = models_table(own, models, dict.fromkeys("abc", "straight lines"), "b")
     assert tuple(table.columns) == COLUMNS
     assert list(table["role"]) == ["model"] * 3 + ["simple", "base"]

@@ -270,7 +270,7 @@ def test_a_free_period_is_told_in_units_of_its_column(data, model, draw, shape):
 def models(**changes):
     good = {"name": "a", "role": "model", "r_hat": 1.0099, "ess_bulk": 401.0, "ess_tail": 401.0,
             "loo_bad_share": 0.05, "log_evidence_se": 0.5, "evidence_alarm": "", "chains": 4.0,
-            "draws": 1000.0, "ess_wanted": 400.0}  # fmt: skip
+            "draws": 1000.0}  # fmt: skip
     simple = {"name": "logistic regression", "role": "simple"}
     return pd.DataFrame([good | changes, good | {"name": "b"}, simple])
 
@@ -281,7 +281,6 @@ def models(**changes):
         ({"r_hat": 1.0101}, "R-hat"),
         ({"ess_bulk": 399.0}, "effective draws"),
         ({"ess_tail": 399.0}, "effective draws"),
-        ({"ess_bulk": 99.0, "ess_wanted": 100.0}, "effective draws"),
         ({"loo_bad_share": 0.051}, "leave-one-out, share of rows with Pareto k above 0.7"),
         ({"log_evidence_se": 0.51}, "evidence, standard error"),
         ({"evidence_alarm": "two ways differ"}, "evidence, alarms"),
