@@ -65,7 +65,8 @@ def maximise_evidence(model: GPModel | MultiGPModel, method: str = "ep") -> Evid
     start at several places, and the highest maximum counts. Length scales start around the median
     distance, amplitudes and noise around the spread of y (around 1 where the latents have other units
     than y), slopes around that over the size of their columns, the others at the median of their
-    hyperprior: the fit does not depend on units. A regression (latents integrated out) of up to 500 rows
+    hyperprior: the fit does not depend on units. Where responses lose their correlation over shorter
+    distances than these, a search starts there, too. A regression (latents integrated out) of up to 500 rows
     and 8 free parameters also starts at all modes of the hyperparameters' posterior that a search finds.
     Of more than 600 rows these searches are of 300 of them, taken at random; the search of all rows starts
     at the best of their maxima by the evidence of all, with Gaussian noise at the two best.

@@ -43,7 +43,7 @@ from gpmcflow.approximations.mixture import (
     more_modes,
     suits,
 )
-from gpmcflow.approximations.search import search_range
+from gpmcflow.approximations.search import N_STARTS, search_range
 from gpmcflow.diagnostics.importance_weights import (
     BAD_K,
     effective_size,
@@ -335,7 +335,8 @@ def climbed_modes(model: GPModel, density: LogDensity, rng: np.random.Generator)
     if suits(model) and model.n_cases <= SEARCHED:
         known = find_modes(density, rng)
     starts = np.array([model.parameters.to_normal(theta) for theta in search_range(model).starts])
-    starts = np.clip(np.nan_to_num(starts), -FARTHEST, FARTHEST)
+    starts = np.nan_to_num(starts)
+    starts[:N_STARTS] = np.clip(starts[:N_STARTS], -FARTHEST, FARTHEST)
     modes = more_modes(density, known, starts)
     if not modes:
         raise NumericalError(

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import pdist
 
 from gpmcflow.covariances.binding import bind
@@ -38,8 +39,17 @@ AMPLITUDES = Kind((1.0, 0.0, 0.5), -3.0, 6.0,
 SLOPES = AMPLITUDES._replace(starts=(0.0, 0.0, 0.0))
 NOISE = Kind((-1.0, -2.3, -0.7), -7.0, 2.0, "the function meets the data", "all is noise")
 PRIOR = Kind((0.0,) * 3, 0.0, 0.0, *("the end of the central 99 % of its hyperprior",) * 2)
+N_STARTS = len(PRIOR.starts) + 1  # usual ones, and the medians of the hyperpriors
 LEVELS = 3.0  # of the mean, in units of the spread of y
 BETWEEN_QUARTILES = 1.349  # of a standard normal
+SHORTER = (
+    0.5  # log of the factor by which a length scale is to be shorter than that of other starts
+)
+FEWEST_WAVES = 4  # among the rows, of responses that wiggle
+MOST_COLUMNS = 3  # of places that have neighbours
+MOST_PLACES, MOST_NEAR = 500, 300  # whose responses are compared with those of so many neighbours
+NOISE_OF_MEANS = 4.0  # over sqrt(m), of a mean of m squared differences
+HALF_CORRELATION = np.sqrt(2.0 * np.log(2.0))  # in length scales of a squared exponential
 MOST_ROWS = 2000  # of which all distances are taken; of more cases, evenly spaced ones
 END_OF_SUPPORT = "the end of its hyperprior"
 
@@ -47,7 +57,9 @@ END_OF_SUPPORT = "the end of its hyperprior"
 class SearchRange(NamedTuple):
     """Starts (k, d) and bounds (d,) of the coordinates theta of a model's free parameters."""
 
-    starts: np.ndarray  #: the first is the usual one, the last the medians of the hyperpriors
+    starts: (
+        np.ndarray
+    )  #: first the usual one; last the medians of the hyperpriors, or how y wiggles
     low: np.ndarray
     high: np.ndarray
     amplitudes: np.ndarray  #: whether a parameter is an amplitude (d,)
@@ -68,13 +80,28 @@ class SearchRange(NamedTuple):
         return "; ".join(texts)
 
 
+def wiggling_starts(model: GPModel) -> np.ndarray:
+    """Theta (k, d), none or one, with length scales by how the responses wiggle: see `search_range`.
+
+    None where likelihoods are not log-concave, whose sites may fail there.
+    """
+    if not model.likelihood.log_concave:
+        return np.empty((0, model.dim))
+    try:
+        return search_range(model).starts[N_STARTS:]
+    except InputError:  # no distances
+        return np.empty((0, model.dim))
+
+
 def search_range(model: GPModel) -> SearchRange:
     """Starts and bounds that move with the units of the inputs and of the responses.
 
     Length scales lie around the median distance; amplitudes, and the parameters that a likelihood has in the
     units of y, around the spread of y, or 1 where y has other units than the latents; slopes around the
     spread over the size of their columns. The central half of their hyperpriors belongs to the range, too;
-    of all other parameters the central 99 %. A finite support bounds it.
+    of all other parameters the central 99 %. A finite support bounds it. One more start joins where responses
+    lose their correlation over shorter distances than all others: a maximum there is narrow, and nothing
+    leads to it.
 
     Raises `InputError` where no distance between inputs tells a length scale.
     """
@@ -89,6 +116,7 @@ class _Ranges:
         self.unit = np.full(size, np.nan)
         self.kind = [PRIOR] * size
         self.amplitudes = np.zeros(size, dtype=bool)
+        self.wiggles = np.full(size, np.nan)  # logs of length scales that the responses suggest
         self.centre, self.spread = 0.0, 1.0
         names = model.likelihood.in_units_of_y
         if names:
@@ -134,6 +162,7 @@ class _Ranges:
         scales = places[: len(places) - bool(leaf.extra) - leaf.has_amplitude]
         if leaf.kind == DISTANCES and self.model.parameters.is_free[scales].any():
             self._place(scales, _log_lengths(X, len(scales)), LENGTHS)
+            self.wiggles[scales] = _log_wiggles(X, self.model.eta_y, len(scales))
 
     def _log_size(self, k: int, leaf: Leaf, columns: tuple[int, ...]) -> float:
         """Log standard deviation of a factor that is fixed; 0 where its amplitude is free."""
@@ -159,7 +188,7 @@ class _Ranges:
         """The range of the free parameters, within the support of their hyperpriors."""
         parameters = self.model.parameters
         median = parameters.prior_median()
-        starts = np.tile(median, (len(PRIOR.starts) + 1, 1))
+        starts = np.tile(median, (N_STARTS, 1))
         low, high = np.empty(parameters.dim), np.empty(parameters.dim)
         kinds = [self.kind[place] for place in parameters.free]
         at_low, at_high = [kind.at_low for kind in kinds], [kind.at_high for kind in kinds]
@@ -184,7 +213,10 @@ class _Ranges:
                 low[j], at_low[j] = bottom, END_OF_SUPPORT
             if bounded or top <= high[j]:
                 high[j], at_high[j] = top, END_OF_SUPPORT
-        amplitudes = self.amplitudes[parameters.free]
+        amplitudes, wiggles = self.amplitudes[parameters.free], self.wiggles[parameters.free]
+        shorter = wiggles < starts[1] - SHORTER
+        if shorter.any():
+            starts = np.vstack([starts, np.where(shorter, wiggles, starts[2])])
         starts = np.clip(starts, low, high)
         return SearchRange(starts, low, high, amplitudes, scale, tuple(at_low), tuple(at_high))
 
@@ -216,6 +248,38 @@ def _log_lengths(X: np.ndarray, n_scales: int) -> np.ndarray | float:
     raise InputError(
         "hyperparameters: all inputs are the same; give length scales as numbers instead"
     )
+
+
+def _log_wiggles(X: np.ndarray, y: np.ndarray, n_scales: int) -> np.ndarray | float:
+    """Logs of length scales along X (n, c) over which y (n,) loses half its correlation, nan if unknown.
+
+    The mean square of differences between ranks of y at places and at their k-th nearest neighbours grows
+    from that of the nearest ones, which is mostly noise, to the most at any k but a tenth. The first k half
+    way counts, if nearest neighbours differ by much less than the most. Columns with scales of their own are
+    measured by their standard deviations. A squared exponential loses half at 1.18 length scales.
+    """
+    size = X.std(axis=0) if n_scales > 1 else np.ones(1)
+    n_near = min(len(X) // FEWEST_WAVES, MOST_NEAR)
+    if n_near < 2 or X.shape[1] > MOST_COLUMNS or not (size > 0.0).all():
+        return np.nan
+    rows = np.arange(len(X))[:: -(-len(X) // MOST_PLACES)]
+    y = _ranks(y)
+    distances, near = cKDTree(X / size).query((X / size)[rows], n_near + 1)
+    apart = np.mean(np.square(y[near] - y[rows, None]), axis=0)[1:]
+    most = np.quantile(apart, 0.9)
+    if not apart[0] < (1.0 - NOISE_OF_MEANS / np.sqrt(len(rows))) * most:
+        return np.nan
+    k = int(np.argmax(apart >= 0.5 * (apart[0] + most))) + 1
+    distance = np.median(distances[:, k])
+    with np.errstate(divide="ignore"):
+        logs = np.log(distance * size / HALF_CORRELATION)
+    return np.where(np.isfinite(logs), logs, np.nan)
+
+
+def _ranks(y: np.ndarray) -> np.ndarray:
+    """Places of y (n,) in order, equal ones with their mean."""
+    _, place, count = np.unique(y, return_inverse=True, return_counts=True)
+    return (np.cumsum(count) - 0.5 * count)[place]
 
 
 def _log_median_distance(X: np.ndarray) -> float:

@@ -9,8 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 import xarray as xr
 
+from gpmcflow.approximations.search import wiggling_starts
 from gpmcflow.errors import InputError
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.samplers.predictive import Predictive
 
 Outputs = dict[str, tuple[tuple[int, ...], str]]  # name -> (trailing shape, type on disk)
@@ -82,12 +84,14 @@ def start_rows(what: str, values: Any, width: int) -> np.ndarray:
 def pilot_starts(
     model: GPModel | None, rng: np.random.Generator, given: np.ndarray | None = None
 ) -> list[np.ndarray]:
-    """Theta (d,) from which a pilot searches, at most three: ``given`` ones (pool, d), or by default.
+    """Theta (d,) from which a pilot searches: at most three ``given`` ones (pool, d), or by default.
 
-    By default the hyperprior's centre and two draws from its central half: there may be several modes.
+    By default the hyperprior's centre and two draws from its central half, and where responses wiggle over
+    short distances one more that says so: there may be several modes.
     """
     if given is not None:
         return list(given[:MOST_STARTS])
     assert model is not None  # else starts are given
     draws = (model.draw_prior(rng, central=0.5) for _ in range(1, MOST_STARTS))
-    return [model.prior_median(), *draws]
+    wiggling = () if isinstance(model, MultiGPModel) else wiggling_starts(model)
+    return [model.prior_median(), *draws, *wiggling]
