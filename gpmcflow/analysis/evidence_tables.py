@@ -27,6 +27,11 @@ LOG_DENSITIES = {  # of the outcomes, by group
 }
 
 
+MIXTURE_GROWTH = (
+    4  # times as many draws of a mixture, where fewer are too few, before a bridge is tried
+)
+
+
 def evidence_of(
     model: GPModel,
     draws: xr.DataTree,
@@ -53,7 +58,7 @@ def evidence_of(
             model,
             draws=draws,
             route=route,
-            n_draws=settings["draws"],
+            n_draws=settings["draws"] * (MIXTURE_GROWTH if route == "mixture" else 1),
             target_error=settings["target_error"],
             predictive=False,
             seed=seed,

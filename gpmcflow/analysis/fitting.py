@@ -236,6 +236,7 @@ def draw(
     key: tuple,
     execution: Execution | None = None,
     predictive: bool = True,
+    earlier: xr.DataTree | None = None,
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
@@ -243,14 +244,16 @@ def draw(
     HMC where its draws of the latents are good ones. With Gaussian noise and a dense covariance independence
     Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if
     these draws converge. Chains that do not converge go on, up to `MOST_GROWTH` times as long or
-    `MOST_DRAWS` draws, unless they were too short to.
+    `MOST_DRAWS` draws, unless they were too short to. Joint split HMC begins with what the pilot of
+    ``earlier`` draws found, those of the same model given some of the rows, if they converged.
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
     run: dict[str, Any] = {"predictive": predictive, "seed": seed, "key": key}
     run |= {f"n_{name}": sampling[name] for name in ("chains", "draws", "warmup")}
     samplers = {"independence": independent} if share >= LEAST_SHARE else {}
-    samplers |= {"joint": None if prefers_pseudo_marginal(model) else JointSplitHMC()}
+    joint = JointSplitHMC() if earlier is None else _after(earlier, model)
+    samplers |= {"joint": None if prefers_pseudo_marginal(model) else joint}
     inside, most = Execution.of(execution).inside, max(MOST_GROWTH * sampling["draws"], MOST_DRAWS)
     too_short = sampling["chains"] * sampling["draws"] < FEWEST_EFFECTIVE or not model.dim
     if not too_short:
@@ -262,6 +265,12 @@ def draw(
     if model.dim:  # for the jobs that follow
         draws[GROUP] = xr.DataTree(xr.Dataset(convergence(draws)))
     return draws
+
+
+def _after(earlier: xr.DataTree, model: GPModel) -> JointSplitHMC:
+    """Joint split HMC with the pilot of earlier draws, if they converged and have the same parameters."""
+    same = list(earlier["posterior"]["theta_dim"].values) == list(model.names)
+    return JointSplitHMC.after(earlier) if same and converged(earlier) else JointSplitHMC()
 
 
 def n_wanted(draws: xr.DataTree) -> int:

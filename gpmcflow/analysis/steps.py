@@ -60,12 +60,12 @@ class _Step:
             progress=": ".join(self.streams["key"]),
         )
 
-    def draws(self) -> xr.DataTree:
-        """Posterior draws of the model."""
+    def draws(self, **given: xr.DataTree | None) -> xr.DataTree:
+        """Posterior draws of the model; ``given`` as `fitting.draw` takes it."""
         how = self.execution()
         with workers(how.pool, how.workers) as pool:  # for the pilot, the chains, and as they go on
             how, sampling = replace(how, scheduler=pool), self.settings["sampling"]
-            return fitting.draw(self.model, sampling, execution=how, **self.streams)
+            return fitting.draw(self.model, sampling, execution=how, **given, **self.streams)
 
 
 class _Final(_Step):
@@ -76,7 +76,9 @@ class _Final(_Step):
         for path in map(Path, self.job.input.results):
             trees[path.parent.name][path.stem] = load_results(path)
         candidates = {model: Candidate.of_trees(own) for model, own in trees.items()}
-        return chosen(candidates).name, data.whole(), fitting.ALL_ROWS
+        shown = chosen(candidates).name
+        self.earlier = trees[shown].get("posterior")
+        return shown, data.whole(), fitting.ALL_ROWS
 
 
 def fit(job: Job) -> xr.DataTree:
@@ -117,7 +119,8 @@ def summarise(job: Job) -> xr.DataTree:
 
 def final_draw(job: Job) -> xr.DataTree:
     """Posterior draws of the shown model given all rows."""
-    return _Final(job).draws()
+    step = _Final(job)
+    return step.draws(earlier=step.earlier)
 
 
 def final(job: Job) -> xr.DataTree:

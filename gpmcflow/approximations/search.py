@@ -81,12 +81,7 @@ class SearchRange(NamedTuple):
 
 
 def wiggling_starts(model: GPModel) -> np.ndarray:
-    """Theta (k, d), none or one, with length scales by how the responses wiggle: see `search_range`.
-
-    None where likelihoods are not log-concave, whose sites may fail there.
-    """
-    if not model.likelihood.log_concave:
-        return np.empty((0, model.dim))
+    """Theta (k, d), none or one, with length scales by how the responses wiggle: see `search_range`."""
     try:
         return search_range(model).starts[N_STARTS:]
     except InputError:  # no distances

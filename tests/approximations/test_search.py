@@ -33,14 +33,13 @@ def test_a_narrow_maximum_is_found_where_responses_wiggle(name):
     assert 0.012 < model.natural(best.theta)["length_scale"] < 0.03
 
 
-def test_pilots_of_samplers_begin_there_too_unless_sites_may_fail():
-    for name, found in (("Poisson", True), ("Probit", True), ("StudentT", False)):
-        x, y = waves(name)
-        model = gp.GPModel(x, y, gp.SquaredExponential(), getattr(gp, name)())
-        starts = pilot_starts(model, np.random.default_rng(0))
-        assert len(starts) == 3 + found
-        if found:
-            assert 0.009 < model.natural(starts[-1])["length_scale"] < 0.036
+@pytest.mark.parametrize("name", ["StudentT", "Poisson", "Probit"])
+def test_pilots_of_samplers_begin_there_too(name):
+    x, y = waves(name)
+    model = gp.GPModel(x, y, gp.SquaredExponential(), getattr(gp, name)())
+    starts = pilot_starts(model, np.random.default_rng(0))
+    assert len(starts) == 4
+    assert 0.009 < model.natural(starts[-1])["length_scale"] < 0.036
 
 
 def test_a_fit_averaged_over_the_hyperparameters_climbs_there():

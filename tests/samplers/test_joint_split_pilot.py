@@ -8,9 +8,9 @@ import pytest
 
 from gpmcflow.approximations import frozen_sites
 from gpmcflow.approximations.search import value_and_slope
-from gpmcflow.covariances.leaves import SquaredExponential, White
+from gpmcflow.covariances.leaves import Matern32, SquaredExponential, White
 from gpmcflow.errors import NumericalError
-from gpmcflow.likelihoods import Gaussian, Logistic, Probit
+from gpmcflow.likelihoods import Gaussian, Logistic, Probit, StudentT
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.prior_structure import FrozenSites
@@ -26,6 +26,7 @@ from gpmcflow.samplers.adaptation.joint_pilot import (
 )
 from gpmcflow.samplers.adaptation.step_sizes import StepSize
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
+from gpmcflow.samplers.problem import pilot_starts
 
 NARROW = Hyperprior("norm", {"scale": 1e-9})
 
@@ -113,6 +114,51 @@ def test_the_higher_of_two_modes_is_taken_though_sites_differ():
         patch.setattr(joint_mode, "sites_at", sites)
         for order in (starts, starts[::-1]):
             assert find_mode(Wells(), order).x == pytest.approx([2.0], abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_heavy_tails_have_their_mode_where_noise_is_noise(seed):
+    """Searches at frozen sites ended at a scale of 0.001 of 0.3: all noise was a function of x."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.7, 1.7, (60, 2))
+    f = np.sin(2.0 * X[:, 0]) + 0.5 * np.cos(3.0 * X[:, 1])
+    model = GPModel(X, f + 0.3 * rng.standard_t(3, 60), Matern32(), StudentT())
+    starts = [model.parameters.to_normal(theta) for theta in pilot_starts(model, rng)]
+    density = density_at(model)
+    for order in (starts, starts[::-1]):
+        mode = find_mode(density, order)
+        own = model.natural(density.coordinates.theta(mode.x)[0])
+        assert 0.15 < own["scale"] < 0.45
+        assert own["length_scale"] > 0.5
+        np.testing.assert_array_equal(density.sites.shift, mode.sites.shift)
+        fitted = joint_mode.sites_at(density, mode.x)
+        np.testing.assert_allclose(mode.sites.precision, fitted.precision, rtol=1e-3, atol=1e-6)
+
+
+def test_the_mode_of_many_rows_with_heavy_tails_is_that_of_some(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.7, 1.7, 90)
+    model = GPModel(x, np.sin(2.0 * x) + 0.3 * rng.standard_t(3, 90), Matern32(), StudentT())
+    taken = []
+    monkeypatch.setattr(joint_mode, "SOME_ROWS", 30)
+    take = GPModel.take
+    monkeypatch.setattr(GPModel, "take", lambda own, rows: taken.append(rows) or take(own, rows))
+    mode = find_mode(density_at(model), [model.parameters.to_normal(model.prior_median())])
+    assert [len(rows) for rows in taken] == [30]
+    assert (taken[0][0], taken[0][-1]) == (0, 89)
+    assert mode.sites.precision.shape == (90,)
+
+
+def test_where_ep_has_no_fit_searches_at_frozen_sites_are_left(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1.7, 1.7, 20)
+    model = GPModel(x, np.sin(2.0 * x), Matern32(), StudentT(df=4.0))
+    start = model.parameters.to_normal(model.prior_median())
+    monkeypatch.setattr(joint_mode, "more_modes", lambda *_: [])
+    searched, search = [], joint_mode._search
+    monkeypatch.setattr(joint_mode, "_search", lambda own, x: searched.append(x) or search(own, x))
+    assert np.isfinite(find_mode(density_at(model), [start]).x).all()
+    assert len(searched) == 1
 
 
 def test_sites_of_one_case_at_a_time_where_ep_does_not_converge(monkeypatch, caplog):

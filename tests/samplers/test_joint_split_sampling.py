@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import gpmcflow
+import gpmcflow as gp
 from gpmcflow.approximations.prediction import predict
 from gpmcflow.covariances.leaves import Linear, Periodic, SquaredExponential
 from gpmcflow.errors import InputError, NumericalError
@@ -15,6 +16,7 @@ from gpmcflow.likelihoods import Gaussian, Logistic, Poisson
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers import JointSplitHMC
+from gpmcflow.samplers.adaptation.joint_pilot import Earlier, PilotProgram
 from gpmcflow.samplers.adaptation.step_sizes import TuningSettings
 from gpmcflow.samplers.joint import split_hmc
 from gpmcflow.samplers.joint.problem import JointProblem
@@ -294,3 +296,46 @@ def test_a_start_from_which_a_chain_cannot_move_is_drawn_again(counts, monkeypat
     monkeypatch.setattr(SplitTransition, "_transition", stuck(100))
     chain.init(np.random.default_rng(0), None)
     assert len(spreads) == RESTARTS  # it starts all the same, and the run warns
+
+
+def test_draws_given_more_rows_begin_with_what_an_earlier_pilot_found(tmp_path):
+    """One round settles the step; sites are those of all rows, and the posterior is the same."""
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0.0, 3.0, 40)
+    y = rng.poisson(np.exp(np.sin(2.0 * x)))
+    part = GPModel(x[:30], y[:30], SquaredExponential(LENGTH, NORMAL), Poisson(), OFFSET)
+    whole = GPModel(x, y, SquaredExponential(LENGTH, NORMAL), Poisson(), OFFSET)
+    sizes = {"n_chains": 4, "n_draws": 250, "execution": Execution(progress=False)}
+    earlier = sample(part, JointSplitHMC(), seed=1, **sizes)
+    write_results(earlier, tmp_path / "earlier.nc")
+    sampler = JointSplitHMC.after(load_results(tmp_path / "earlier.nc"))
+    assert repr(sampler) == repr(JointSplitHMC())
+    assert sampler.transitions_before_draws(whole, 4) == 60 + 4 * SETTLING
+    draws, own = (sample(whole, s, seed=2, **sizes) for s in (sampler, JointSplitHMC()))
+    assert draws.pilot.stage.values.tolist() == ["mode", "step"]
+    np.testing.assert_array_equal(draws.pilot.center, earlier.pilot.center)
+    np.testing.assert_array_equal(draws.pilot.scale, earlier.pilot.scale)
+    assert draws.pilot.precision.shape == (40,)
+    assert digest(draws) != digest(own)
+    both = [
+        arviz_stats.summary(tree, var_names=["theta"], kind="all", round_to=None)
+        for tree in (draws, own)
+    ]
+    apart = both[0]["mean"] - both[1]["mean"]
+    error = np.hypot(*(one["mcse_mean"].astype(float) for one in both))
+    assert (np.abs(apart) < 4.0 * error).all()
+
+
+def test_the_pilot_of_an_earlier_run_is_part_of_the_digest(counts):
+    settings = [
+        JointSplitHMC(earlier=Earlier(np.zeros(3), scale * np.eye(3), 0.3)) for scale in (1.0, 2.0)
+    ]
+    problem = JointProblem.of(counts, None)
+    digests = {PilotProgram(problem, own).digest() for own in (*settings, JointSplitHMC())}
+    assert len(digests) == 3
+
+
+def test_draws_of_other_samplers_leave_a_pilot_of_its_own(counts):
+    few = {"n_chains": 2, "n_draws": 4, "execution": Execution(progress=False)}
+    for other in (gp.PseudoMarginalHMC(), gp.JointIndependence()):
+        assert JointSplitHMC.after(sample(counts, other, **few)).earlier is None

@@ -9,6 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gpmcflow.approximations.frozen_sites import frozen_sites
+from gpmcflow.approximations.integrated import WarmEvidence
+from gpmcflow.approximations.mixture import more_modes
 from gpmcflow.approximations.search import Density, frozen_maximum, value_and_slope
 from gpmcflow.errors import NumericalError
 from gpmcflow.models.gp_model import GPModel
@@ -18,6 +20,7 @@ SEARCHES = 8  # at most
 NEAR = 0.15  # a search that moved no further has arrived
 EDGE = 6.0  # |x| of a search, far out in the hyperprior
 SPACING = 0.05  # of the differences that make the curvature
+SOME_ROWS = 600  # of which EP's evidence has its mode near that of all
 
 
 class Mode(NamedTuple):
@@ -25,7 +28,7 @@ class Mode(NamedTuple):
 
     x: np.ndarray  #: (d,)
     sites: FrozenSites
-    n_gradient: int
+    n_gradient: int  #: spent, or EP fits
 
 
 def plain_sites(model: GPModel) -> FrozenSites:
@@ -46,9 +49,14 @@ def sites_at(
 def find_mode(density: Density, starts: Sequence[np.ndarray]) -> Mode:
     """The better of the modes that searches from several starts x (d,) end in.
 
+    Where the likelihood is not log-concave and the covariance dense it is that of EP's evidence, of
+    `SOME_ROWS` if there are more: searches at frozen sites can end where all noise is a function of x.
+
     Raises `NumericalError` where no start has a finite density.
     """
     modes, reason = [], None
+    if _needs_ep(density) and (mode := _mode_by_ep(density, starts)):
+        return mode
     for x in starts:
         try:
             modes.append(_search(density, x))
@@ -63,6 +71,27 @@ def find_mode(density: Density, starts: Sequence[np.ndarray]) -> Mode:
     spent = sum(mode.n_gradient for mode in modes) + 4 * (len(modes) - 1)
     density.sites = best.sites
     return best._replace(n_gradient=spent)
+
+
+def _needs_ep(density: Density) -> bool:
+    """Whether sites that are frozen may mislead a search for the mode."""
+    model = density.model
+    single = isinstance(model, GPModel) and bool(density.n_z)
+    return single and not (model.likelihood.log_concave or model.basis or model.kronecker)
+
+
+def _mode_by_ep(density: Density, starts: Sequence[np.ndarray]) -> Mode | None:
+    """Where a climb of EP's evidence ends that begins at the best of the starts; None without a fit."""
+    model = density.model
+    if model.n_cases > SOME_ROWS:
+        model = model.take(np.linspace(0, model.n_cases - 1, SOME_ROWS).astype(int))
+    evidence = WarmEvidence(model)
+    values = evidence.values(np.array(starts))
+    modes = more_modes(evidence, [], [starts[int(np.argmax(values))]])
+    if not modes:
+        return None
+    density.sites = sites = sites_at(density, modes[0].x)
+    return Mode(modes[0].x, sites, len(evidence.fits))
 
 
 def _search(density: Density, x: np.ndarray) -> Mode:

@@ -11,7 +11,7 @@ import xarray as xr
 
 from gpmcflow.approximations.search import Density
 from gpmcflow.errors import NumericalError
-from gpmcflow.execution import Execution, run, text_digest
+from gpmcflow.execution import Execution, array_digest, run, text_digest
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.prior_structure import FrozenSites
@@ -68,10 +68,20 @@ class Stage(NamedTuple):
         )
 
 
+class Earlier(NamedTuple):
+    """What the pilot of earlier draws found in normal coordinates."""
+
+    center: np.ndarray  #: (d,)
+    scale: np.ndarray  #: (d, d)
+    step_size: float
+
+
 def round_lengths(settings: JointSplitHMC, d: int) -> tuple[int, ...]:
-    """Transitions of the rounds after the search for the mode."""
+    """Transitions of the rounds after the search for the mode; with an earlier pilot the last one is left."""
     if settings.rounds is not None:
         return settings.rounds
+    if settings.earlier is not None:
+        return (LAST_ROUND,)
     return (*(FEW_ROUNDS if d <= FEW else (*MANY_ROUNDS, 8 * d)), LAST_ROUND)
 
 
@@ -103,6 +113,15 @@ def first_stage(density: Density, starts: list[np.ndarray], rng: np.random.Gener
     state = SplitTarget(density, frame).start(rng, mode.x, None)
     spent = mode.n_gradient + 2 * model.dim
     return Stage(mode.x, state.latents, *frame[:2], *frame.sites, FIRST_STEP, 1, np.nan, spent, 0)
+
+
+def later_stage(density: Density, earlier: Earlier, rng: np.random.Generator) -> Stage:
+    """The frame of an earlier pilot, with sites fitted in its centre."""
+    sites = sites_at(density, earlier.center).scaled(site_factor(density.model))
+    frame = Frame(earlier.center, earlier.scale, sites)
+    state = SplitTarget(density, frame).start(rng, earlier.center, None)
+    step = earlier.step_size
+    return Stage(earlier.center, state.latents, *frame[:2], *frame.sites, step, 1, np.nan, 0, 0)
 
 
 def run_round(
@@ -192,7 +211,9 @@ class PilotProgram:
 
     def digest(self) -> str:
         """SHA-256 of all that decides the numbers of a run, beside its random streams."""
-        return text_digest(self.problem.digest(), repr(self.settings), repr(self.lengths))
+        earlier = self.settings.earlier
+        parts = [] if earlier is None else [array_digest(earlier._asdict())]
+        return text_digest(self.problem.digest(), repr(self.settings), repr(self.lengths), *parts)
 
     def outputs(self) -> dict[str, tuple[tuple[int, ...], str]]:
         """Trailing shapes and types of what each stage gives."""
@@ -205,11 +226,14 @@ class PilotProgram:
         return outputs | {name: ((), "<i8") for name in ("n_steps", "n_gradient", "n_diverging")}
 
     def start(self, rng) -> dict[str, np.ndarray]:
-        """First stage of each pilot: centre, scale and sites at a mode that it climbs to."""
+        """First stage of each pilot: centre, scale and sites at a mode that it climbs to, or earlier ones."""
         density = density_of(self.model, plain_sites(self.model))
         stages = []
         for k, pilot in enumerate(rng.chains):
             generator = rng.generator(k)
+            if self.settings.earlier is not None:
+                stages.append(later_stage(density, self.settings.earlier, generator))
+                continue
             starts = self.problem.pilot_starts(generator, pilot)
             stages.append(first_stage(density, starts, generator))
         return stacked(stages)

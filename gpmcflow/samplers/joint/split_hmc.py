@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+import xarray as xr
 
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.samplers.adaptation.joint_pilot import (
     LARGEST_STEP,
+    Earlier,
     PilotProgram,
     Stage,
     pilot_group,
@@ -68,6 +70,8 @@ class JointSplitHMC(Sampler):
     jitter:
         Step sizes are multiplied by a uniform number within 1 +- jitter, drawn for each trajectory; from 0 to
         below 1.
+    earlier:
+        What the pilot of earlier draws found, as `after` takes it; None for a pilot of its own.
 
     Raises
     ------
@@ -89,6 +93,7 @@ class JointSplitHMC(Sampler):
     rounds: tuple[int, ...] | None = None
     max_steps: int = 32
     jitter: float = 0.2
+    earlier: Earlier | None = field(default=None, repr=False, compare=False)
 
     samples = JOINT
     state = SplitState
@@ -120,6 +125,20 @@ class JointSplitHMC(Sampler):
             if length < SHORTEST:
                 raise InputError(f"{where}: rounds[{k}] is {length}; allowed: {SHORTEST} or more")
         object.__setattr__(self, "rounds", rounds)
+
+    @classmethod
+    def after(cls, draws: xr.DataTree) -> JointSplitHMC:
+        """The sampler for draws of the same model given other rows, such as more of them.
+
+        Its pilot begins with the frame and the step that the one of ``draws`` found; sites are fitted anew,
+        and one round settles the step. Exact as any, and the better the less the posterior has moved. Draws
+        of another sampler, or of several modes, leave it a pilot of its own.
+        """
+        if "pilot" not in draws.children or "stage" not in draws["pilot"].dims:
+            return cls()
+        pilot = draws["pilot"].to_dataset()
+        step = float(pilot["step_size"][-1])
+        return cls(earlier=Earlier(pilot["center"].values, pilot["scale"].values, step))
 
     def transitions_before_draws(self, model: GPModel, n_chains: int) -> int:
         """Transitions of the pilot and of the chains' beginnings, for a forecast."""

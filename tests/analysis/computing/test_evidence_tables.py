@@ -96,10 +96,12 @@ def test_draws_of_a_regression_cost_values_alone_whatever_made_them(real):
     ],
 )
 def test_draws_are_bridged_where_their_weights_ring(real, monkeypatch, route, alarm, asked):
-    routes = []
+    """Of a mixture up to four times as many are made before."""
+    routes, draws = [], []
 
     def estimate(model, **settings):
         routes.append(settings["route"])
+        draws.append(settings["n_draws"])
         group = tree(-10.0, alarm=alarm if settings["route"] == "mixture" else "")["evidence"]
         own = xr.Dataset({name: group[name] for name in group.data_vars})
         named = ("interval_low", "interval_high", "replicate_log_evidence")
@@ -109,6 +111,8 @@ def test_draws_are_bridged_where_their_weights_ring(real, monkeypatch, route, al
     monkeypatch.setattr("gpmcflow.analysis.evidence_tables.model_evidence", estimate)
     run = averaged(real, route=route)
     assert routes == asked
+    usual = draws[-1] / (4 if asked[-1] == "mixture" else 1)
+    assert draws == [usual * (4 if name == "mixture" else 1) for name in asked]
     assert str(run["evidence/alarm"].values) == ""
 
 

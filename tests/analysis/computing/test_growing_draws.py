@@ -141,7 +141,7 @@ class Step:
     def __init__(self, job):
         self.settings = job.settings
 
-    def draws(self):
+    def draws(self, **given):
         return "draws"
 
     def stamped(self, tree):
@@ -197,3 +197,52 @@ def test_independence_draws_grow_before_another_sampler_is_taken(monkeypatch):
 def test_chains_that_are_too_short_to_converge_are_left_as_they_are(monkeypatch):
     assert len(runs_of(monkeypatch, counts(20), FEW, draws=99)) == 1
     assert len(runs_of(monkeypatch, counts(20), FEW, draws=100)) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "used"), [({}, True), ({"ess_bulk": 90.0}, False), ({"names": ["a", "b"]}, False)]
+)
+def test_draws_given_all_rows_begin_with_the_pilot_of_those_given_some(monkeypatch, changes, used):
+    """Unless these have not converged, or have other parameters."""
+    model = counts(20)
+    stages = {"stage": ["mode", "step"], "theta_dim": list(model.names)}
+    pilot = xr.Dataset(
+        {
+            "center": ("theta_dim", np.zeros(model.dim)),
+            "scale": (("theta_dim", "scale_dim"), np.eye(model.dim)),
+            "step_size": ("stage", [0.3, 0.4]),
+        },
+        stages,
+    )
+    names = changes.pop("names", list(model.names))
+    posterior = xr.Dataset(coords={"theta_dim": names})
+    group = xr.Dataset({**GOOD, **changes})
+    earlier = xr.DataTree.from_dict({"posterior": posterior, "pilot": pilot, fitting.GROUP: group})
+    samplers, sample = [], fitting.sample
+
+    def told(model, sampler=None, **run):
+        samplers.append(sampler)
+        return sample(model, sampler, **run)
+
+    monkeypatch.setattr(fitting, "sample", told)
+    sampling = {"chains": 2, "draws": 4, "warmup": 0}
+    fitting.draw(model, sampling, seed=1, key=("a",), execution=QUIET, earlier=earlier)
+    (sampler,) = samplers
+    assert (sampler.earlier is not None) == used
+    assert not used or sampler.earlier.step_size == 0.4
+
+
+def test_the_final_draws_are_told_of_those_of_the_shown_model(monkeypatch):
+    trees = {f"results/x/{m}/{k}.nc": xr.DataTree() for m in "ab" for k in ("fit", "posterior")}
+    monkeypatch.setattr(steps, "load_results", lambda path: trees[str(path)])
+    monkeypatch.setattr(steps.Candidate, "of_trees", lambda own: own)
+    monkeypatch.setattr(steps, "chosen", lambda candidates: SimpleNamespace(name="b"))
+    step = SimpleNamespace(
+        settings={"models": ["a", "b"]}, job=SimpleNamespace(input=SimpleNamespace(results=trees))
+    )
+    data = SimpleNamespace(whole=lambda: "all rows")
+    assert steps._Final._taken(step, data) == ("b", "all rows", fitting.ALL_ROWS)
+    assert step.earlier is trees["results/x/b/posterior.nc"]
+    step.draws = lambda **given: given
+    monkeypatch.setattr(steps, "_Final", lambda job: step)
+    assert steps.final_draw(step.job) == {"earlier": step.earlier}
