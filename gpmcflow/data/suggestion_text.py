@@ -62,13 +62,16 @@ def models_of(
         return {"levels": f"{levels.removeprefix(' + ')} + constant(signal_sd=2.0)"}, None
     places = settings.coordinates
     wave = f"periodic({as_argument(season[0])}, period={season[1].period:.10g})" if season else None
-    large = LargeModels(columns, inputs, places, wave)
+    large: LargeModels | None
     if many:
+        large = LargeModels(columns, inputs, places, wave)
         models = large.covariances
     else:
         models = _dense_models(inputs, places)
-        if len(inputs) > max(1, len(places)) and "curves" in large.covariances:
-            models[ADDITIVE] = large.covariances["curves"]
+        large = LargeModels(columns, [name for name in inputs if name not in places], ())
+        if len(inputs) > 1 and "curves" in large.covariances:
+            over = f"{_surface_over(places)} + " if places else ""
+            models[ADDITIVE] = over + large.covariances["curves"]
         else:
             large = None
     if season and not many:
@@ -78,6 +81,10 @@ def models_of(
     return {name: covariance + levels for name, covariance in models.items()}, large
 
 
+def _surface_over(places: Sequence[str]) -> str:
+    return f"matern32({', '.join(as_argument(name) for name in places)})"
+
+
 def _dense_models(inputs: Sequence[str], places: Sequence[str]) -> dict[str, str]:
     if places and len(inputs) == 2:
         return {"map": "matern32(ard=True)", "round": "matern32()", "trend": STRAIGHT}
@@ -85,8 +92,7 @@ def _dense_models(inputs: Sequence[str], places: Sequence[str]) -> dict[str, str
         return {"smooth": "squared_exponential()", "rough": "matern32()", "plain": STRAIGHT}
     models = {"relevance": "squared_exponential(ard=True)", "smooth": "matern32()"}
     if places:
-        shown = ", ".join(as_argument(name) for name in places)
-        models["map"] = f"matern32({shown}) + {STRAIGHT}"
+        models["map"] = f"{_surface_over(places)} + {STRAIGHT}"
     return models | {"plain": STRAIGHT}
 
 
@@ -217,8 +223,12 @@ def config_text(suggestion: Suggestion, name: str, csv: str) -> str:
             )
         if model == "map" and "linear()" in covariance:
             words = "a surface over the places, straight lines in the other columns"
+        over_places = bool(suggestion.settings.coordinates) and not many
+        if model == ADDITIVE and over_places:
+            words = "a surface over the places, a curve for each other column"
         text = json.dumps(covariance, ensure_ascii=False)
-        structure = ", structure: basis" if many or model == ADDITIVE else ""
+        by_basis = many or (model == ADDITIVE and not over_places)
+        structure = ", structure: basis" if by_basis else ""
         if law is not None:
             structure += f", likelihood: {law.likelihood}"
         lines.append(f"  {model}: {{covariance: {text}{structure}}}   # {words}")

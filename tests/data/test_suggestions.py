@@ -123,6 +123,27 @@ def test_map_among_other_columns_names_its_places(tmp_path):
     )
 
 
+def test_places_have_a_surface_beside_the_curves_of_other_columns(tmp_path):
+    """A place is no sum of a curve of its longitude and one of its latitude."""
+    rows = [
+        f"{-121 - RNG.random():.3f},{38 + RNG.random():.3f},{i % 7},{'ab'[i % 2]},{i}.5"
+        for i in range(N)
+    ]
+    suggestion = suggest(write(tmp_path, "longitude,latitude,depth,kind,y", rows), "y")
+    models = config(suggestion)[0]["models"]
+    assert models["curves"] == {
+        "covariance": "matern32(longitude, latitude) + squared_exponential(depth, length_scale=reach, "
+        "name='depth') + linear()"
+    }
+    text = suggestion.text("own")
+    assert "# a surface over the places, a curve for each other column" in text
+    assert "  reach: {distribution: norm" in text
+    flat = [",".join(row.split(",")[:2] + row.split(",")[3:]) for row in rows]
+    suggestion = suggest(write(tmp_path, "longitude,latitude,kind,y", flat), "y")
+    assert list(config(suggestion)[0]["models"]) == ["relevance", "smooth", "map", "plain"]
+    assert "No functions were left" not in suggestion.text("own")
+
+
 def test_exposure_only_for_counts_and_only_if_positive(tmp_path):
     real = write(tmp_path, "a,hours,y", [f"{i % 7},{1 + i % 4},{i}.5" for i in range(N)])
     assert suggest(real, "y").settings.exposure is None
