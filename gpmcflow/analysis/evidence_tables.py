@@ -27,9 +27,7 @@ LOG_DENSITIES = {  # of the outcomes, by group
 }
 
 
-MIXTURE_GROWTH = (
-    4  # times as many draws of a mixture, where fewer are too few, before a bridge is tried
-)
+MIXTURE_GROWTH = 4  # times as many draws of a mixture, if too few, before a bridge is tried
 
 
 def evidence_of(

@@ -42,9 +42,7 @@ PRIOR = Kind((0.0,) * 3, 0.0, 0.0, *("the end of the central 99 % of its hyperpr
 N_STARTS = len(PRIOR.starts) + 1  # usual ones, and the medians of the hyperpriors
 LEVELS = 3.0  # of the mean, in units of the spread of y
 BETWEEN_QUARTILES = 1.349  # of a standard normal
-SHORTER = (
-    0.5  # log of the factor by which a length scale is to be shorter than that of other starts
-)
+SHORTER = 0.5  # log of how many times a length scale is to be shorter than that of other starts
 FEWEST_WAVES = 4  # among the rows, of responses that wiggle
 MOST_COLUMNS = 3  # of places that have neighbours
 MOST_PLACES, MOST_NEAR = 500, 300  # whose responses are compared with those of so many neighbours
@@ -57,9 +55,7 @@ END_OF_SUPPORT = "the end of its hyperprior"
 class SearchRange(NamedTuple):
     """Starts (k, d) and bounds (d,) of the coordinates theta of a model's free parameters."""
 
-    starts: (
-        np.ndarray
-    )  #: first the usual one; last the medians of the hyperpriors, or how y wiggles
+    starts: np.ndarray  #: the usual one, ..., the medians of the hyperpriors, and how y wiggles
     low: np.ndarray
     high: np.ndarray
     amplitudes: np.ndarray  #: whether a parameter is an amplitude (d,)

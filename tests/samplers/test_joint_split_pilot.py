@@ -11,6 +11,7 @@ from gpmcflow.approximations.search import value_and_slope
 from gpmcflow.covariances.leaves import Matern32, SquaredExponential, White
 from gpmcflow.errors import NumericalError
 from gpmcflow.likelihoods import Gaussian, Logistic, Probit, StudentT
+from gpmcflow.models.collapsed_density import density_of
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.joint_density import JointDensity
 from gpmcflow.models.prior_structure import FrozenSites
@@ -133,6 +134,21 @@ def test_heavy_tails_have_their_mode_where_noise_is_noise(seed):
         np.testing.assert_array_equal(density.sites.shift, mode.sites.shift)
         fitted = joint_mode.sites_at(density, mode.x)
         np.testing.assert_allclose(mode.sites.precision, fitted.precision, rtol=1e-3, atol=1e-6)
+
+
+def test_heavy_tails_on_a_grid_have_their_mode_where_noise_is_noise():
+    rng, axis = np.random.default_rng(1), np.linspace(-1.7, 1.7, 12)
+    X = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    f = np.sin(2.0 * X[:, 0]) + 0.5 * np.cos(3.0 * X[:, 1])
+    covariance = SquaredExponential(columns=0) * SquaredExponential(columns=1, signal_sd=1.0)
+    y = f + 0.3 * rng.standard_t(3, len(X))
+    model = GPModel(X, y, covariance, StudentT(), structure="kronecker")
+    starts = [model.parameters.to_normal(theta) for theta in pilot_starts(model, rng)]
+    density = density_of(model, joint_mode.plain_sites(model))
+    mode = find_mode(density, starts)
+    own = model.natural(density.coordinates.theta(mode.x)[0])
+    assert 0.15 < own["scale"] < 0.45
+    assert mode.sites.precision.shape == (144,)
 
 
 def test_the_mode_of_many_rows_with_heavy_tails_is_that_of_some(monkeypatch):

@@ -49,8 +49,8 @@ def sites_at(
 def find_mode(density: Density, starts: Sequence[np.ndarray]) -> Mode:
     """The better of the modes that searches from several starts x (d,) end in.
 
-    Where the likelihood is not log-concave and the covariance dense it is that of EP's evidence, of
-    `SOME_ROWS` if there are more: searches at frozen sites can end where all noise is a function of x.
+    Where the likelihood is not log-concave it is that of EP's evidence, of `SOME_ROWS` if there are more:
+    searches at frozen sites can end where all noise is a function of x, but for one of basis functions.
 
     Raises `NumericalError` where no start has a finite density.
     """
@@ -77,12 +77,14 @@ def _needs_ep(density: Density) -> bool:
     """Whether sites that are frozen may mislead a search for the mode."""
     model = density.model
     single = isinstance(model, GPModel) and bool(density.n_z)
-    return single and not (model.likelihood.log_concave or model.basis or model.kronecker)
+    return single and not (model.likelihood.log_concave or model.basis)
 
 
 def _mode_by_ep(density: Density, starts: Sequence[np.ndarray]) -> Mode | None:
     """Where a climb of EP's evidence ends that begins at the best of the starts; None without a fit."""
     model = density.model
+    if model.kronecker:
+        model = model.with_structure("dense")
     if model.n_cases > SOME_ROWS:
         model = model.take(np.linspace(0, model.n_cases - 1, SOME_ROWS).astype(int))
     evidence = WarmEvidence(model)
