@@ -412,6 +412,7 @@ def test_a_model_that_first_fits_rule_out_is_compared_by_them(analysis, tmp_path
     assert set(pd.read_csv(run.folder / "checks.csv")["model"]) == {"plain", "curve"}
     page = (run.folder / "report.html").read_text()
     assert "No draws were made of" in page
+    assert "The evidence favours it over <i>plain</i>" in page  # of first fits
 
     every = analysis(tmp_path, config | {"sampling": sampling | {"every_model": True}}, "every")
     table = pd.read_csv(every.folder / "models.csv").set_index("name")
