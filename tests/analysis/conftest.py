@@ -20,6 +20,9 @@ def finished(tmp_path):
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
         info, tables = MADE[name]()
+        models = tables["models"]
+        of_shown = models.loc[models["name"] == changes.get("shown", info["shown"]), "elpd_loo"]
+        models["loo_difference"] = models["elpd_loo"] - of_shown.iloc[0]
         for table, frame in tables.items():
             frame.to_csv(folder / f"{table}.csv", index=False)
         return folder, {**info, **changes}

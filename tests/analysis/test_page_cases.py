@@ -231,13 +231,13 @@ def test_an_evidence_with_an_alarm_is_not_said_to_have_had_a_say(finished):
 def test_a_lead_between_one_and_two_standard_errors_may_be_chance(finished):
     """Such a lead chooses the shown model, so that it is no tie."""
     folder, info = finished("patients")
-    edit(
-        folder, "models", lambda t: t.assign(loo_difference_se=0.6 * t["elpd_loo"].sub(-262).abs())
-    )
-    first = pd.read_csv(folder / "models.csv").set_index("name")
-    edit(folder, "models", lambda t: t.assign(elpd_loo=t["elpd_loo"].mask(t["name"] == "smooth", -270.0),
-         loo_difference_se=t["loo_difference_se"].mask(t["name"] == "smooth",
-         (first.loc["relevance", "elpd_loo"] + 270.0) / 1.5)))  # fmt: skip
+
+    def lead(models):
+        of = models.set_index("name").index
+        models.loc[of == "smooth", ["loo_difference", "loo_difference_se"]] = [-8.0, 8.0 / 1.5]
+        models.loc[of == "plain", ["loo_difference", "loo_difference_se"]] = [-7.5, 9.0]
+
+    edit(folder, "models", lead)
     models = section_of(build_page(folder, info), "models")
     assert re.search(r"ahead of smooth, which may be chance", models)
     assert "cannot be told apart from smooth" not in models
@@ -252,10 +252,9 @@ def test_leads_that_are_alike_are_doubted_once(finished, errors, said):
     edit(
         folder,
         "models",
-        lambda t: t.assign(elpd_loo=t["elpd_loo"].mask(t["name"] == "smooth", -270.0)),
+        lambda t: t.assign(loo_difference=t["loo_difference"].mask(t["name"] == "smooth", -8.0)),
     )
-    edit(folder, "models", lambda t: t.assign(
-        loo_difference_se=t["elpd_loo"].sub(t["elpd_loo"].max()).abs() / errors))  # fmt: skip
+    edit(folder, "models", lambda t: t.assign(loo_difference_se=t["loo_difference"].abs() / errors))
     models = section_of(build_page(folder, info), "models")
     assert said in models
     assert "ahead of smooth and" in models

@@ -90,6 +90,8 @@ def test_mode_is_one_of_the_density_with_its_own_sites_whatever_the_start():
     assert np.abs(modes[0].x - modes[1].x).max() < 0.2
     together = find_mode(density, [np.full(3, np.nan), np.zeros(3)])  # the first has no density
     assert np.abs(together.x - modes[0].x).max() < 1e-6
+    far = find_mode(density, [np.array([0.0, -9.0, 0.0])])  # beyond the ends of the search
+    assert np.isfinite(far.x).all()
     with pytest.raises(NumericalError, match="no start has a density that is finite"):
         find_mode(density, [np.full(3, np.nan)])
 

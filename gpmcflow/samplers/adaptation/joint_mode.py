@@ -100,7 +100,7 @@ def _search(density: Density, x: np.ndarray) -> Mode:
     """The mode that a search from x ends in."""
     x, spent = frozen_maximum(
         density,
-        x,
+        np.clip(x, -EDGE, EDGE),
         partial(sites_at, density),
         hyperprior=True,
         searches=SEARCHES,
