@@ -10,7 +10,7 @@ import xarray as xr
 
 from gpmcflow.analysis.convergence import converged
 from gpmcflow.analysis.evidence_tables import evidence_row
-from gpmcflow.approximations.integrated import FEWEST
+from gpmcflow.approximations.integrated import are_reliable
 from gpmcflow.diagnostics.importance_weights import BAD_K
 
 BAD_SHARE = 0.05  # of rows with a Pareto k above 0.7: leave-one-out is not to be relied on above it
@@ -51,7 +51,9 @@ class Candidate(NamedTuple):
         if "settings" in fit.children:
             settings = fit["settings"].to_dataset()
             n = settings.sizes["parameter"]
-            sound = bool(settings["effective_size"] >= FEWEST and settings["pareto_k"] <= BAD_K)
+            sound = are_reliable(
+                *(float(settings[name]) for name in ("effective_size", "pareto_k"))
+            )
         else:
             n = fit["maximum"].sizes["parameter"]
         return cls(

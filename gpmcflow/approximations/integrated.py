@@ -151,7 +151,7 @@ class IntegratedApproximation:
     @property
     def reliable(self) -> bool:
         """Whether the weights say that the settings stand for the posterior."""
-        return not self.pareto_k > BAD_K and self.effective_size >= FEWEST
+        return are_reliable(self.effective_size, self.pareto_k)
 
     @property
     def checked_evidence(self) -> tuple[float, float]:
@@ -243,6 +243,11 @@ class IntegratedApproximation:
             sites = np.stack([stored["precision"].values, stored["shift"].values], axis=1)
         numbers = {name: float(stored[name]) for name in _NUMBERS}
         return cls(model, stored["theta"].values, sites, **numbers)
+
+
+def are_reliable(effective_size: float, pareto_k: float) -> bool:
+    """Whether weights of so many effective draws, and their k, say that settings stand for the posterior."""
+    return not pareto_k > BAD_K and effective_size >= FEWEST
 
 
 _NUMBERS = (

@@ -5,6 +5,7 @@ import logging
 import arviz_stats
 import numpy as np
 import pytest
+import xarray as xr
 
 import gpmcflow
 import gpmcflow as gp
@@ -333,6 +334,14 @@ def test_the_pilot_of_an_earlier_run_is_part_of_the_digest(counts):
     problem = JointProblem.of(counts, None)
     digests = {PilotProgram(problem, own).digest() for own in (*settings, JointSplitHMC())}
     assert len(digests) == 3
+
+
+@pytest.mark.parametrize("n_modes", [1, 2])
+def test_draws_of_several_modes_leave_a_pilot_of_its_own(counts, n_modes):
+    """Only the frame of the first is stored."""
+    draws = sample(counts, SHORT, n_chains=1, n_draws=2, execution=Execution(progress=False))
+    draws["modes"] = xr.DataTree(xr.Dataset({"mass": ("mode", np.full(n_modes, 1.0 / n_modes))}))
+    assert (JointSplitHMC.after(draws).earlier is None) == (n_modes > 1)
 
 
 def test_draws_of_other_samplers_leave_a_pilot_of_its_own(counts):

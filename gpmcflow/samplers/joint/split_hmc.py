@@ -134,7 +134,8 @@ class JointSplitHMC(Sampler):
         and one round settles the step. Exact as any, and the better the less the posterior has moved. Draws
         of another sampler, or of several modes, leave it a pilot of its own.
         """
-        if "pilot" not in draws.children or "stage" not in draws["pilot"].dims:
+        several = "modes" in draws.children and draws["modes"].sizes["mode"] > 1
+        if several or "pilot" not in draws.children or "stage" not in draws["pilot"].dims:
             return cls()
         pilot = draws["pilot"].to_dataset()
         step = float(pilot["step_size"][-1])
