@@ -94,6 +94,7 @@ _HOME = {
     "predict": "approximations.prediction",
     "Probit": "likelihoods",
     "PseudoMarginalHMC": "samplers",
+    "PseudoMarginalIndependence": "samplers",
     "PythonCovariance": "covariances.python_covariance",
     "RandomWalkMetropolis": "samplers",
     "RationalQuadratic": "covariances.leaves",

@@ -100,6 +100,7 @@ from gpmcflow.samplers import JointSplitHMC as JointSplitHMC
 from gpmcflow.samplers import LatentHMC as LatentHMC
 from gpmcflow.samplers import PreconditionedSplitHMC as PreconditionedSplitHMC
 from gpmcflow.samplers import PseudoMarginalHMC as PseudoMarginalHMC
+from gpmcflow.samplers import PseudoMarginalIndependence as PseudoMarginalIndependence
 from gpmcflow.samplers import RandomWalkMetropolis as RandomWalkMetropolis
 from gpmcflow.samplers import SplitHMC as SplitHMC
 from gpmcflow.samplers import SurrogateSlice as SurrogateSlice

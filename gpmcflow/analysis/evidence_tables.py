@@ -12,6 +12,7 @@ import xarray as xr
 from gpmcflow.approximations.mixture import has_normal_coordinates
 from gpmcflow.diagnostics.importance_weights import BAD_K
 from gpmcflow.evidence.alarms import MAX_BRIDGE_VARIANCE
+from gpmcflow.evidence.mixture_evidence import weights_of_proposals
 from gpmcflow.evidence.model_comparison import compare_models
 from gpmcflow.evidence.model_evidence import model_evidence
 from gpmcflow.execution import Execution
@@ -45,11 +46,13 @@ def evidence_of(
     Observations and log likelihoods by case, all of standardised outcomes, stand beside the draws themselves.
 
     Draws of a regression lend a density to sample from; they are bridged only where its weights raise an
-    alarm. Of others those of `JointSplitHMC` and `PseudoMarginalHMC` bring a pilot along, and a bridge costs
-    values of the density alone. ``log_units`` is the sum of `Rows.log_units`.
+    alarm. Of others those of `PseudoMarginalIndependence` hold weights whose mean is the evidence; those of
+    `JointSplitHMC` and `PseudoMarginalHMC` bring a pilot along, and a bridge costs values of the density
+    alone. ``log_units`` is the sum of `Rows.log_units`.
     """
     first = settings["route"]
-    if first == "two_ended" and model.likelihood.conjugate and has_normal_coordinates(model):
+    lent = model.likelihood.conjugate and has_normal_coordinates(model)
+    if first == "two_ended" and (lent or weights_of_proposals(draws) is not None):
         first = "mixture"
     for route in dict.fromkeys((first, settings["route"])):
         tree = model_evidence(
@@ -67,7 +70,8 @@ def evidence_of(
             break
     for name in LOG_DENSITIES.keys() & tree.children.keys():
         group = tree[name].to_dataset()
-        natural = {each: group[each] - log_units for each in LOG_DENSITIES[name]}
+        held = [each for each in LOG_DENSITIES[name] if each in group]
+        natural = {each: group[each] - log_units for each in held}
         tree[name] = xr.DataTree(group.assign(natural))
     return tree.drop_nodes("observed_data")
 

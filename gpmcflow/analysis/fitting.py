@@ -37,6 +37,7 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers import FittedIndependence, JointSplitHMC, Sampler
 from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.joint.pseudo_marginal import prefers_pseudo_marginal
+from gpmcflow.samplers.joint.pseudo_marginal_independence import suits_independence
 from gpmcflow.samplers.sampling import sample
 
 LEFT_OUT_RESPONSES = ("grades", "share")  # kinds of which leave-one-out has predictions, too
@@ -240,20 +241,19 @@ def draw(
 ) -> xr.DataTree:
     """Posterior draws of hyperparameters and latents; with Gaussian noise of hyperparameters alone.
 
-    By joint split HMC; of labels, and of few cases of Student-t, by what `sample` chooses: pseudo-marginal
-    HMC where its draws of the latents are good ones. With Gaussian noise and a dense covariance independence
-    Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws effective, and stays if
-    these draws converge. Chains that do not converge go on, up to `MOST_GROWTH` times as long or
-    `MOST_DRAWS` draws, unless they were too short to. Joint split HMC begins with what the pilot of
-    ``earlier`` draws found, those of the same model given some of the rows, if they converged.
+    By what `sample` chooses where EP is good: independent proposals of few hyperparameters, pseudo-marginal
+    HMC of labels and of few cases of Student-t; else by joint split HMC. With Gaussian noise and a dense
+    covariance independence Metropolis comes first, where its pilot finds at least `LEAST_SHARE` of the draws
+    effective, and stays if these draws converge. Chains that do not converge go on, up to `MOST_GROWTH` times
+    as long or `MOST_DRAWS` draws, unless they were too short to. Joint split HMC begins with what the pilot
+    of ``earlier`` draws found, those of the same model given some of the rows, if they converged.
     """
     regression = model.likelihood.conjugate and not model.basis
     independent, share = _independent(model, seed, key) if regression else (None, 0.0)
     run: dict[str, Any] = {"predictive": predictive, "seed": seed, "key": key}
     run |= {f"n_{name}": sampling[name] for name in ("chains", "draws", "warmup")}
     samplers = {"independence": independent} if share >= LEAST_SHARE else {}
-    joint = JointSplitHMC() if earlier is None else _after(earlier, model)
-    samplers |= {"joint": None if prefers_pseudo_marginal(model) else joint}
+    samplers |= {"joint": _joint(model, earlier)}
     inside, most = Execution.of(execution).inside, max(MOST_GROWTH * sampling["draws"], MOST_DRAWS)
     too_short = sampling["chains"] * sampling["draws"] < FEWEST_EFFECTIVE or not model.dim
     if not too_short:
@@ -267,8 +267,12 @@ def draw(
     return draws
 
 
-def _after(earlier: xr.DataTree, model: GPModel) -> JointSplitHMC:
-    """Joint split HMC with the pilot of earlier draws, if they converged and have the same parameters."""
+def _joint(model: GPModel, earlier: xr.DataTree | None) -> JointSplitHMC | None:
+    """Joint split HMC, after draws of its own if there are any; None lets `sample` choose."""
+    of_joint = earlier is not None and "stage" in earlier.get("pilot", xr.Dataset()).dims
+    if not of_joint:
+        tried = prefers_pseudo_marginal(model) or suits_independence(model)
+        return None if tried else JointSplitHMC()
     same = list(earlier["posterior"]["theta_dim"].values) == list(model.names)
     return JointSplitHMC.after(earlier) if same and converged(earlier) else JointSplitHMC()
 

@@ -308,7 +308,7 @@ def integrate(model: GPModel, *, checked: bool = True) -> IntegratedApproximatio
     density: Any = NormalDensity(model) if exact else WarmEvidence(model)
     rng = np.random.default_rng(SEED)
     modes = climbed_modes(model, density, rng)
-    x, log_weights = weighted_draws(density, modes, rng)
+    x, log_weights = weighted_draws(density, Mixture.at_modes(modes, density), rng)
     smoothed, k = smooth_weights(log_weights)
     shares = normalised_weights(smoothed)
     n = int(np.clip(1.0 / shares.max(), FEWEST, MOST))
@@ -352,10 +352,18 @@ def climbed_modes(model: GPModel, density: LogDensity, rng: np.random.Generator)
 
 
 def weighted_draws(
-    density: LogDensity, modes: list[Mode], rng: np.random.Generator
+    density: LogDensity,
+    first: Mixture,
+    rng: np.random.Generator,
+    effective: float | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draws x (N, d) and log weights (N,), each over the mean density of all mixtures."""
-    mixtures, draws, values = [Mixture.at_modes(modes, density)], [], []
+    """Draws x (N, d) and log weights (N,), each over the mean density of all mixtures.
+
+    100 of a mixture at a time, refitted after each, until so many are ``effective`` (None: 40), or hope is
+    lost.
+    """
+    mixtures, draws, values = [first], [], []
+    wanted = LEAST_EFFECTIVE if effective is None else effective
     while True:
         draws.append(mixtures[-1].draw(rng, ROUND))
         values.append(density.values(draws[-1]))
@@ -365,7 +373,7 @@ def weighted_draws(
         )
         log_weights = np.concatenate(values) - proposed
         size, n = effective_size(log_weights), len(mixtures)
-        settled = size >= LEAST_EFFECTIVE and not smooth_weights(log_weights)[1] > BAD_K
+        settled = size >= wanted and not smooth_weights(log_weights)[1] > BAD_K
         hopeless = n >= FEWEST_ROUNDS and size * ROUNDS / n < FEWEST
         if settled or hopeless or n == ROUNDS:
             return x, log_weights

@@ -59,22 +59,16 @@ _STREAM = "mixture"
 
 
 @dataclass(frozen=True, eq=False)
-class Weighted:
-    """Draws x (N, d) of a mixture with their log weights log t / q (N,), and what they cost."""
+class Weights:
+    """Log weights log t / q (N,) of independent draws from q, whose mean weight is p(y)."""
 
-    model: GPModel
-    density: NormalDensity | NormalEvidenceDensity
-    mixture: Mixture
-    x: np.ndarray
     log_weights: np.ndarray
-    missed: list[str]  #: alarms of modes that the mixture lacks
-    latents: np.ndarray | None  #: (N, n) that were drawn from EP fits
-    log_likelihood: np.ndarray | None  #: log p(y | latents, theta) (N,)
+    missed: list[str]  #: alarms of modes that q lacks
 
     @property
     def estimate(self) -> Estimate:
         """Log of the mean weight, its error by the delta method."""
-        value = float(logsumexp(self.log_weights)) - np.log(len(self.x))
+        value = float(logsumexp(self.log_weights)) - np.log(len(self.log_weights))
         return Estimate(np.array([value]), np.array([standard_error(self.log_weights)]))
 
     @property
@@ -82,14 +76,9 @@ class Weighted:
         """(sum w)^2 / sum w^2."""
         return float(effective_size(self.log_weights))
 
-    @property
-    def masses(self) -> np.ndarray:
-        """Share of the posterior nearest to each component (K,)."""
-        return self.mixture.shares_of(self.x, self.log_weights)
-
     def alarms(self) -> list[str]:
         """All that speaks against the estimate."""
-        n, size = len(self.x), self.effective_size
+        n, size = len(self.log_weights), self.effective_size
         pareto_k = smooth_weights(self.log_weights)[1]
         heaviest = float(normalised_weights(self.log_weights).max())
         # a tenth of the draws are the prior's, which bounds exact weights: k tells of harm where one counts
@@ -100,6 +89,23 @@ class Weighted:
             *alarms.few_effective_alarms(size, LEAST_EFFECTIVE),
             *self.missed,
         ]
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(Weights):
+    """Draws x (N, d) of a mixture with their log weights, and what they cost."""
+
+    model: GPModel
+    density: NormalDensity | NormalEvidenceDensity
+    mixture: Mixture
+    x: np.ndarray
+    latents: np.ndarray | None  #: (N, n) that were drawn from EP fits
+    log_likelihood: np.ndarray | None  #: log p(y | latents, theta) (N,)
+
+    @property
+    def masses(self) -> np.ndarray:
+        """Share of the posterior nearest to each component (K,)."""
+        return self.mixture.shares_of(self.x, self.log_weights)
 
     def resampled(self, rng: np.random.Generator) -> np.ndarray:
         """Places of N draws of the posterior: systematic resampling by Pareto-smoothed weights, in order."""
@@ -139,7 +145,7 @@ def weighted_draws(
         weights, *latents = _weigh(model, density, mixture, x, rng)
         found = missed_modes(density, modes, x, weights) if modes else []
         missed = alarms.late_mode_alarms(len(found) > len(modes))
-        draws = Weighted(model, density, mixture, x, weights, missed, *latents)
+        draws = Weighted(weights, missed, model, density, mixture, x, *latents)
         if draws.missed and fits < MOST_FITS:
             fits += 1
             modes, mixture = fit_mixture(density, rng, found)
@@ -230,7 +236,12 @@ def mixture_groups(
         ),
         "reference": xr.Dataset({"log_ratio": (along, draws.log_weights[None])}, coords),
         "modes": modes_group(model, draws.mixture, draws.masses),
-        "evidence": _evidence(draws, float(np.nanmean(likelihood))),
+        "evidence": _evidence(
+            draws,
+            float(np.nanmean(likelihood)),
+            density.n_gradients,
+            density.n_calls + (0 if draws.latents is None else len(draws.x)),
+        ),
     }
     if predictive:
         own = {"theta": theta[:, kept], model.latent_variable: latents[None]}
@@ -259,18 +270,39 @@ def _latents_of_regression(
     return latents, likelihood
 
 
-def _evidence(draws: Weighted, fit: float) -> xr.Dataset:
-    estimate, density, n = draws.estimate, draws.density, len(draws.x)
-    n_fits = 0 if draws.latents is None else n
+def weights_of_proposals(draws: xr.DataTree) -> Weights | None:
+    """Weights of all proposals of the chains of `PseudoMarginalIndependence`, None of draws without them."""
+    groups = getattr(draws, "children", {})
+    stats = draws["sample_stats"].to_dataset() if "sample_stats" in groups else {}
+    return Weights(stats["log_weight"].values.ravel(), []) if "log_weight" in stats else None
+
+
+def proposal_groups(draws: xr.DataTree, weights: Weights) -> dict[str, xr.Dataset]:
+    """Groups of `model_evidence` by these weights; its posterior are the draws."""
+    posterior, stats = (draws[name].to_dataset() for name in ("posterior", "sample_stats"))
+    own = [name for name, values in posterior.items() if "latent_dim" not in values.dims]
+    return {
+        "observed_data": draws["observed_data"].to_dataset(),
+        "posterior": posterior[own],
+        "sample_stats": stats[["sum_log_likelihood"]],
+        "reference": xr.Dataset({"log_ratio": stats["log_weight"]}),
+        "evidence": _evidence(
+            weights, float(stats["sum_log_likelihood"].mean()), 0, weights.log_weights.size
+        ),
+    }
+
+
+def _evidence(draws: Weights, fit: float, n_gradients: int, n_likelihoods: int) -> xr.Dataset:
+    estimate = draws.estimate
     scalars = {
         "effective_size": draws.effective_size,
         "fit": fit,
         "complexity": fit - estimate.mean,
-        "overlap": n / draws.effective_size - 1.0,
+        "overlap": len(draws.log_weights) / draws.effective_size - 1.0,
         "pareto_k": smooth_weights(draws.log_weights)[1],
-        "n_gradient": float(density.n_gradients),
-        "n_gradient_pilot": float(density.n_gradients),
-        "n_likelihood": float(density.n_gradients + density.n_calls + n_fits),
+        "n_gradient": float(n_gradients),
+        "n_gradient_pilot": float(n_gradients),
+        "n_likelihood": float(n_gradients + n_likelihoods),
         "n_factorisation": 0.0,
         "acceptance_rate": np.nan,
         "diverging": 0.0,

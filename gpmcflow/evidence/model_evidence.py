@@ -26,7 +26,9 @@ from gpmcflow.evidence.mixture_evidence import (
     FIRST_FITS,
     Weighted,
     mixture_groups,
+    proposal_groups,
     weighted_draws,
+    weights_of_proposals,
 )
 from gpmcflow.evidence.model_evidence_group import (
     Ends,
@@ -129,10 +131,11 @@ def model_evidence(
     draws:
         Results of `sample` for this model, latents among them, in the place of new chains; each chain is a
         replicate, of at least 100 draws. To those of a regression a Student-t is fitted whose own draws make
-        the estimate. Of other models draws of `JointSplitHMC` bring their pilot along, those of
-        `PseudoMarginalHMC` a frame that the reference is made of; for others it is made of the mode and the
-        curvature there. ``n_draws`` of a chain are taken, all where these are too few for ``target_error``,
-        and then new and longer chains, up to ``n_draws``.
+        the estimate. Draws of `PseudoMarginalIndependence` hold the weights of all their proposals, whose
+        mean is the estimate; they are bridged only if these weights raise an alarm. Of other models draws of
+        `JointSplitHMC` bring their pilot along, those of `PseudoMarginalHMC` a frame that the reference is
+        made of; for others it is made of the mode and the curvature there. ``n_draws`` of a chain are taken,
+        all where these are too few for ``target_error``, and then new and longer chains, up to ``n_draws``.
     route:
         "mixture", "two_ended", "ladder", or "auto". That takes the mixture as above, unless a sampler or
         draws, but for those of a regression, are given; else "two_ended" and, where an alarm tells of poor
@@ -202,9 +205,10 @@ def model_evidence(
     total = times * first if n_draws is None else n_replicates * n_draws
     suited = suits(model) or (suits_by_ep(model) and total >= first)
     lent = draws is not None and model.likelihood.conjugate and has_normal_coordinates(model)
+    proposed = None if draws is None else weights_of_proposals(draws)
     if route == "mixture":
-        _require_mixture(model, alone or lent)
-    if (route == "mixture" and not lent) or (route == "auto" and alone and suited):
+        _require_mixture(model, alone or lent or proposed is not None)
+    if (route == "mixture" and alone) or (route == "auto" and alone and suited):
         weighted = _weighted(model, total, target_error, route, seed, tuple(key))
         if weighted is not None and (not by_ep or route == "mixture" or not weighted.alarms()):
             return _of_mixture(model, weighted, route, predictive, seed, tuple(key))
@@ -216,6 +220,10 @@ def model_evidence(
     reused, pilot = (None, None) if draws is None else draws_of(draws, model)
     if reused is not None:
         n_replicates = len(reused.theta)
+    sound = proposed is not None and (route == "mixture" or not proposed.alarms())
+    if draws is not None and proposed is not None and sound and route in ("auto", "mixture"):
+        settings = {"route": route, "key": list(key), **EndsProblem.of(model, None).described()}
+        return _results(model, proposal_groups(draws, proposed), settings, seed)
     if draws is not None and reused is not None and lent and route in ("auto", "mixture"):
         theta = reused.theta.reshape(-1, model.dim)
         fitted = weighted_draws(model, total, target_error, seed, tuple(key), theta)
@@ -355,7 +363,8 @@ def _require_mixture(model: GPModel, alone: bool) -> None:
         )
     if not alone:
         raise InputError(
-            f"{where} runs no chains; leave out the sampler, and draws but of a regression"
+            f"{where} runs no chains; leave out the sampler, and draws but of a regression or of "
+            "PseudoMarginalIndependence"
         )
 
 

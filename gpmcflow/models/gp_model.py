@@ -501,6 +501,11 @@ class GPModel(WritableArrays, LatentPrior):
         """The same model with another structure of its covariance matrix."""
         return self._changed(structure=structure)
 
+    def with_mean_as_a_term(self, loc: float, sd: float) -> GPModel:
+        """The same model with its mean c ~ N(loc, sd^2) integrated out: a constant term about loc."""
+        term = Constant(signal_sd=sd, name="of_mean")
+        return self._changed(covariance=self.covariance + term, mean=loc)
+
     def dense_if_exact(self) -> GPModel:
         """The model of values at the cases where that changes nothing but the cost, else the model itself."""
         exact = self.basis is not None and not self.approximate_basis

@@ -155,14 +155,14 @@ class Hyperprior:
         return Hyperprior(self.distribution, {**self.parameters, **changed}, self.scale)
 
     @property
-    def _normal(self) -> bool:
+    def is_normal(self) -> bool:
         """Whether theta itself is normal: then scipy.stats, which takes long to load, is not asked."""
         return self.distribution == "norm" and self.scale in ("log", "logit")
 
     @property
     def _shapes(self) -> list[str]:
         """Names of the parameters beside loc and scale."""
-        if self._normal:
+        if self.is_normal:
             return []
         shapes = getattr(scipy.stats, self.distribution).shapes
         return shapes.replace(" ", "").split(",") if shapes else []
@@ -170,7 +170,7 @@ class Hyperprior:
     @property
     def _median(self) -> float:
         """Of the distribution; not finite for parameters out of its range."""
-        if self._normal:
+        if self.is_normal:
             loc, scale = (
                 self.parameters.get(name, at) for name, at in (("loc", 0.0), ("scale", 1.0))
             )
@@ -203,13 +203,13 @@ class Hyperprior:
         """How it is evaluated."""
         if self.scale == "probability":
             return probability_form(self.distribution, self.parameters)
-        frozen, natural = None if self._normal else self._frozen, self.scale == "natural"
+        frozen, natural = None if self.is_normal else self._frozen, self.scale == "natural"
         return form_of(self.distribution, self.parameters, natural, frozen, self.below_zero)
 
     @cached_property
     def support(self) -> tuple[float, float]:
         """Least and largest theta with a density, infinite where there is no bound."""
-        if self._normal:
+        if self.is_normal:
             return -np.inf, np.inf
         low, high = (float(v) for v in self._frozen.support())
         if self.scale in ("log", "logit"):

@@ -13,6 +13,7 @@ from gpmcflow.samplers.density.tempered_transitions import TemperedTransitions
 from gpmcflow.samplers.density.univariate_slice import UnivariateSlice
 from gpmcflow.samplers.joint.fitted_independence import JointIndependence
 from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC
+from gpmcflow.samplers.joint.pseudo_marginal_independence import PseudoMarginalIndependence
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.joint.surrogate_slice import SurrogateSlice
 from gpmcflow.samplers.latent.data_split_hmc import DataSplitHMC
@@ -36,6 +37,7 @@ SAMPLERS: dict[str, type[Sampler]] = {
     "latent_hmc": LatentHMC,
     "preconditioned_split_hmc": PreconditionedSplitHMC,
     "pseudo_marginal_hmc": PseudoMarginalHMC,
+    "pseudo_marginal_independence": PseudoMarginalIndependence,
     "random_walk_metropolis": RandomWalkMetropolis,
     "rmhmc": RMHMC,
     "split_hmc": SplitHMC,

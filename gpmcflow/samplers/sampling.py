@@ -29,6 +29,10 @@ from gpmcflow.samplers.density.problem import DensityProblem
 from gpmcflow.samplers.joint.fitted_independence import JointIndependence
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC, prefers_pseudo_marginal
+from gpmcflow.samplers.joint.pseudo_marginal_independence import (
+    PseudoMarginalIndependence,
+    suits_independence,
+)
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.latent.problem import LatentProblem
 from gpmcflow.samplers.modes_group import Modes, modes_of_chains, modes_or_warning
@@ -41,6 +45,7 @@ from gpmcflow.samplers.variables import LATENT_NAMES, dims_of
 from gpmcflow.storage import standard_attributes, with_attributes
 
 LEAST_SHARE = 0.3  # effective draws of the mixture: with fewer, trajectories are faster
+LEAST_PROPOSED = 0.35  # the same where each draw takes an EP fit, some two gradients
 LEAST_LATENT_SHARE = 0.5  # effective draws of annealed latents: with fewer, chains linger
 LARGEST_K = 0.7  # Pareto k of its weights: above, a chain stands still for long now and then
 
@@ -48,7 +53,7 @@ LARGEST_K = 0.7  # Pareto k of its weights: above, a chain stands still for long
 def choose(
     problem: JointProblem, *, seed: int, key: Sequence[Any]
 ) -> tuple[Sampler, JointProblem, Modes | None]:
-    """Independence Metropolis where a mixture at the modes is a good proposal, else split HMC.
+    """Independent proposals where a mixture at the modes makes good ones, else split HMC.
 
     Chains of the latter start in every mode of more than 1 % of the posterior, unless starts are given. Modes
     are looked for where that is cheap (`suits`). Labels, which say little about their latent function, and
@@ -56,6 +61,14 @@ def choose(
     fit are good ones.
     """
     model = problem.target
+    if suits_independence(model):
+        try:
+            proposed = PseudoMarginalIndependence().adapt(problem, seed=seed, key=key)
+        except NumericalError:  # no mode of EP's evidence
+            return JointSplitHMC(), problem, None
+        pilot = proposed.groups["pilot"]
+        if float(pilot["share"]) >= LEAST_PROPOSED and float(pilot["pareto_k"]) <= LARGEST_K:
+            return proposed.sampler, proposed.problem, None
     if prefers_pseudo_marginal(model):
         try:
             tuned = PseudoMarginalHMC().adapt(problem, seed=seed, key=key)
@@ -120,8 +133,10 @@ def sample(
         Monte Carlo, latents alone the preconditioned one, a log density univariate slice sampling. A
         regression (latents integrated out) of up to 8 free parameters takes `JointIndependence`, whose chains
         visit all modes of the posterior, where its proposals are good; else `JointSplitHMC` starts chains in
-        every mode of more than 1 %, unless ``start`` is given. Labels, and up to 150 cases of `StudentT`,
-        take `PseudoMarginalHMC` where EP's draws of the latents are good.
+        every mode of more than 1 %, unless ``start`` is given. Other models of up to 8, with a log-concave
+        likelihood and a dense covariance, take `PseudoMarginalIndependence` where its proposals are good.
+        Labels, and up to 150 cases of `StudentT`, take `PseudoMarginalHMC` where EP's draws of the latents
+        are good.
     n_chains, n_draws, n_warmup:
         Chains; draws of each that are kept; draws before them that are dropped, by default 100; 30 of
         `JointIndependence` and `PseudoMarginalHMC`, and none of joint split Hamiltonian Monte Carlo, whose

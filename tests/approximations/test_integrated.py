@@ -20,6 +20,7 @@ from gpmcflow.approximations.integrated import (
     _with_ep_error,
     integrate,
 )
+from gpmcflow.approximations.mixture import Mixture
 from gpmcflow.errors import InputError
 from gpmcflow.models.regression_density import NormalDensity
 from tests.evidence.test_mixture_evidence import two_explanations
@@ -93,7 +94,8 @@ def test_draws_that_all_rounds_would_leave_too_few_are_given_up(each, rounds, mo
     monkeypatch.setattr(integrated, "LEAST_EFFECTIVE", np.inf)
     model, rng = measurements(), np.random.default_rng(0)
     density = NormalDensity(model)
-    x, _ = integrated.weighted_draws(density, integrated.climbed_modes(model, density, rng), rng)
+    modes = integrated.climbed_modes(model, density, rng)
+    x, _ = integrated.weighted_draws(density, Mixture.at_modes(modes, density), rng)
     assert len(x) == each * rounds
 
 

@@ -382,9 +382,7 @@ def test_a_heavy_tail_rings_where_one_draw_counts(monkeypatch):
     log_weights = -0.9 * np.log((np.arange(2000) + 0.5) / 2000)
     share = np.exp(log_weights.max() - logsumexp(log_weights))
     assert 0.01 < share < 0.5
-    draws = mixture_evidence.Weighted(
-        None, None, None, np.zeros((2000, 1)), log_weights, [], None, None
-    )
+    draws = mixture_evidence.Weights(log_weights, [])
     assert any("Pareto k" in alarm for alarm in draws.alarms())
     monkeypatch.setattr(mixture_evidence, "HARMLESS_WEIGHT", 1.01 * share)
     assert not any("Pareto k" in alarm for alarm in draws.alarms())

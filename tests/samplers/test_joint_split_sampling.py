@@ -159,9 +159,7 @@ def test_through_sample(counts):
     tree = gpmcflow.sample(counts, SHORT, n_chains=2, n_draws=5, n_warmup=1, seed=3)
     same = sample(counts, SHORT, n_chains=2, n_draws=5, n_warmup=1, seed=3)
     assert np.array_equal(tree.posterior.theta, same.posterior.theta)
-    message = (
-        r"HMC is a sampler of latents, .*model.at\(theta\).* pseudo_marginal_hmc, surrogate_slice"
-    )
+    message = r"HMC is a sampler of latents, .*model.at\(theta\).* pseudo_marginal_hmc, pseudo_marginal_independence"
     with pytest.raises(InputError, match=message):
         gpmcflow.sample(counts, "hmc")
 
@@ -346,5 +344,5 @@ def test_draws_of_several_modes_leave_a_pilot_of_its_own(counts, n_modes):
 
 def test_draws_of_other_samplers_leave_a_pilot_of_its_own(counts):
     few = {"n_chains": 2, "n_draws": 4, "execution": Execution(progress=False)}
-    for other in (gp.PseudoMarginalHMC(), gp.JointIndependence()):
+    for other in (gp.PseudoMarginalHMC(), gp.PseudoMarginalIndependence(), gp.JointIndependence()):
         assert JointSplitHMC.after(sample(counts, other, **few)).earlier is None

@@ -1,4 +1,4 @@
-"""Pseudo-marginal HMC, the default of labels: its parts against slow formulas, and its runs."""
+"""Pseudo-marginal HMC, the default of labels with many hyperparameters: its parts and its runs."""
 
 from __future__ import annotations
 
@@ -44,6 +44,12 @@ def digest(tree):
 
 def sampler_of(tree):
     return json.loads(tree.attrs["settings"])["sampler"].split("(")[0]
+
+
+@pytest.fixture
+def without_blocks(monkeypatch):
+    """Models of so few hyperparameters as here would take `PseudoMarginalIndependence`."""
+    monkeypatch.setattr(sampling, "suits_independence", lambda model: False)
 
 
 # -- draws of one fit ------------------------------------------------------------------------------
@@ -206,7 +212,7 @@ def test_it_is_preferred_for_labels_and_few_cases_with_heavy_tails():
     assert not prefers_pseudo_marginal(model(20, gp.Gaussian()))
 
 
-def test_chains_of_few_cases_with_heavy_tails_agree():
+def test_chains_of_few_cases_with_heavy_tails_agree(without_blocks):
     """Joint split HMC had R-hat 1.65 after 600 draws of these: noise and curve change places."""
     rng = np.random.default_rng([8, 43])
     x, y = np.sort(rng.uniform(-2.0, 2.0, 20)), np.ones(20)
@@ -217,7 +223,7 @@ def test_chains_of_few_cases_with_heavy_tails_agree():
     assert float(arviz_stats.rhat(draws["posterior/theta"]).max()) < 1.1
 
 
-def test_labels_take_it_by_default_and_others_do_not():
+def test_labels_take_it_by_default_and_others_do_not(without_blocks):
     draws = gp.sample(labels(), **SMALL)
     assert sampler_of(draws) == "PseudoMarginalHMC"
     assert set(draws.posterior.data_vars) == {"theta", "length_scale", "signal_sd", "latent"}
@@ -228,7 +234,7 @@ def test_labels_take_it_by_default_and_others_do_not():
     assert sampler_of(gp.sample(by_functions, **SMALL)) == "JointSplitHMC"
 
 
-def test_where_ep_draws_poor_latents_chains_over_both_take_its_place(monkeypatch):
+def test_where_ep_draws_poor_latents_chains_over_both_take_its_place(monkeypatch, without_blocks):
     chosen = []
     for least in (0.0, 1.0):
         monkeypatch.setattr(sampling, "LEAST_LATENT_SHARE", least)
@@ -237,7 +243,7 @@ def test_where_ep_draws_poor_latents_chains_over_both_take_its_place(monkeypatch
         chosen.append(type(sampler).__name__)
         assert (after is problem) == (least == 1.0)
     assert chosen == ["PseudoMarginalHMC", "JointSplitHMC"]
-    monkeypatch.undo()
+    monkeypatch.setattr(sampling, "LEAST_LATENT_SHARE", 0.5)
     draws = gp.sample(labels(), **SMALL)
     assert 0.7 <= float(draws["pilot/latent_share"]) <= 1.0
 
@@ -263,7 +269,9 @@ def test_same_numbers_however_it_is_cut_and_scheduled(tmp_path):
     assert digest(whole) != digest(gp.sample(labels(), **SMALL, seed=5))
 
 
-def test_chains_that_go_on_have_one_pilot_and_the_draws_of_one_run(tmp_path, monkeypatch):
+def test_chains_that_go_on_have_one_pilot_and_the_draws_of_one_run(
+    tmp_path, monkeypatch, without_blocks
+):
     pilots, first, seen = [], pseudo_marginal.first_frame, []
     monkeypatch.setattr(
         pseudo_marginal, "first_frame", lambda *given: pilots.append(given) or first(*given)
@@ -305,7 +313,7 @@ def test_what_it_refuses():
         gp.PseudoMarginalHMC().bind(labels())
 
 
-def test_where_ep_finds_no_mode_chains_over_both_take_its_place(monkeypatch):
+def test_where_ep_finds_no_mode_chains_over_both_take_its_place(monkeypatch, without_blocks):
     def refuse(self, problem, **streams):
         raise NumericalError("no mode")
 

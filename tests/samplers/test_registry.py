@@ -42,7 +42,8 @@ def test_kinds_of_samplers():
     kinds = {name: kind.samples for name, kind in SAMPLERS.items()}
     assert {name for name, kind in kinds.items() if kind == "latents"} == set(LATENT_SAMPLERS)
     assert {name for name, kind in kinds.items() if kind == "hyperparameters and latents"} == {
-        "joint_independence", "joint_split_hmc", "pseudo_marginal_hmc", "surrogate_slice",
+        "joint_independence", "joint_split_hmc", "pseudo_marginal_hmc",
+        "pseudo_marginal_independence", "surrogate_slice",
     }  # fmt: skip
     assert all(kind.batched == (kind.samples == "latents") for kind in SAMPLERS.values())
 

@@ -53,6 +53,7 @@ from gpmcflow.samplers.joint.fitted_independence import (
     JointIndependenceTransition,
 )
 from gpmcflow.samplers.joint.pseudo_marginal import EvidenceFrame
+from gpmcflow.samplers.joint.pseudo_marginal_independence import BlockTransition, WithoutMean
 from gpmcflow.samplers.joint.representations import REPRESENTATIONS, Surrogate
 from gpmcflow.samplers.joint.split_dynamics import Frame, SplitTarget, transition
 from gpmcflow.samplers.latent import hamiltonian
@@ -203,6 +204,8 @@ def samplers() -> dict[str, object]:
         settings = DENSITY_SAMPLERS.get(name) or ROUGH.get(name, {})
         if name == "joint_split_hmc":
             settings = {"rounds": (6, 6)}
+        if name == "pseudo_marginal_independence":
+            settings = {"n_proposals": 3}
         if name == "joint_independence":
             settings = {"n_pilot": 20}  # an EP fit each; below, the proposal is given
         if name != "surrogate_slice":
@@ -225,7 +228,7 @@ def runs(sampler: str, name: str, kind: str) -> bool:
         return sampler in LATENT_SAMPLERS
     if samples == JOINT:
         taylor = sampler.endswith("taylor")
-        if sampler == "pseudo_marginal_hmc" and LIKELIHOODS[name].conjugate:
+        if sampler.startswith("pseudo_marginal") and LIKELIHOODS[name].conjugate:
             return False
         return kind == "joint" and (not taylor or name in WITH_TAYLOR_SITES)
     if samples == DENSITY:  # of a GPModel: its hyperparameters, with the latents integrated out
@@ -254,7 +257,7 @@ def test_the_walk_is_whole():
     free = {name: len(free_model(name).names) for name in LIKELIHOODS}
     with_own = {name for name in LIKELIHOODS if likelihood(name, **FIXED[name]).entries()}
     assert {name for name, d in free.items() if d == 3} == with_own
-    assert len(RUN) == 16 * len(LATENT_SAMPLERS) + 16 * 6 + 14 + 4 * 2 + 2 * (6 + 4)
+    assert len(RUN) == 16 * len(LATENT_SAMPLERS) + 16 * 6 + 2 * 14 + 4 * 2 + 2 * (6 + 4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -368,11 +371,13 @@ def joint_statistics(model, theta, f) -> np.ndarray:
 
 def move_of(label: str, sampler, model):
     """Function (rng, theta, f) -> (theta, f) of two transitions for the data the model holds then."""
-    if label.endswith("_independence"):
+    if label in {"joint_independence", "fitted_independence"}:
         student = FittedStudent(np.zeros(model.dim), np.eye(model.dim), 5.0, model.names)
         sampler = replace(sampler, proposal=student)
     if label == "pseudo_marginal_hmc":
         sampler = replace(sampler, frame=evidence_frame(model))
+    if label == "pseudo_marginal_independence":
+        return lambda rng, theta, f: block_move(rng, sampler, model, theta, f)
     if label == "joint_split_hmc":
         return lambda rng, theta, f: split_move(rng, model, theta, f)
     if kind_of(label).samples == JOINT:
@@ -395,6 +400,17 @@ def move_of(label: str, sampler, model):
         return drawn["theta"], drawn.get("latent")
 
     return move
+
+
+def block_move(rng, sampler, model, theta, f):
+    """Draws until the first of a second block; the model without its mean holds the data of one bind."""
+    frame = evidence_frame(WithoutMean(model).model)
+    chain = replace(sampler, frame=frame).bind(model)
+    state = chain.init(rng, {"theta": theta, "latent": f})
+    for _ in range(sampler.n_proposals + 1):
+        state, _ = chain.step(rng, state)
+    drawn = chain.record(rng, state)
+    return drawn["theta"], drawn["latent"]
 
 
 def evidence_frame(model) -> EvidenceFrame:
@@ -453,9 +469,11 @@ def size_of(label: str, name: str, kind: str) -> int:
         return FEWER.get(label, FEW)
     if kind_of(label).samples == DENSITY:
         return QUICK
-    fitted = label in {"joint_independence", "pseudo_marginal_hmc"} or (
-        name in FITTED and label.endswith("site")
-    )
+    fitted = label in {
+        "joint_independence",
+        "pseudo_marginal_hmc",
+        "pseudo_marginal_independence",
+    } or (name in FITTED and label.endswith("site"))
     return SLOW if fitted else MANY
 
 
@@ -691,6 +709,33 @@ def test_a_pseudo_marginal_sampler_that_drops_a_part_is_caught(
     known = replace(samplers()["pseudo_marginal_hmc"], **settings)
     monkeypatch.setitem(globals(), "samplers", lambda: {"pseudo_marginal_hmc": known})
     assert joint_p_value("pseudo_marginal_hmc", "poisson", 800, 0, ALPHA) < ALPHA
+
+
+@pytest.mark.parametrize("name", ["logistic", "poisson"])
+def test_draws_of_blocks_are_exact_whatever_ep_finds(name, fits_of_no_sweep):
+    assert joint_p_value("pseudo_marginal_independence", name, MANY, 3) > ALPHA
+
+
+@pytest.mark.parametrize("dropped", ["estimate", "log_proposal", "log_prior", "the kept draw"])
+def test_blocks_with_a_wrong_weight_are_caught(dropped, monkeypatch, fits_of_no_sweep):
+    exact = BlockTransition._at
+
+    def wrong(self, rng, x, kept):
+        found = exact(self, rng, x, None if dropped == "the kept draw" else kept)
+        log_proposal = float(self.frame.mixture.log_density(x[None])[0])
+        part = {
+            "estimate": -found.log_weight - log_proposal - 0.5 * float(x @ x),
+            "log_proposal": log_proposal,
+            "log_prior": 0.5 * float(x @ x),
+            "the kept draw": 0.0,
+        }[dropped]
+        return found._replace(log_weight=found.log_weight + part)
+
+    monkeypatch.setattr(BlockTransition, "_at", wrong)
+    settings = {"n_latents": 2, "n_proposals": 1} if dropped == "the kept draw" else {}
+    known = replace(samplers()["pseudo_marginal_independence"], **settings)
+    monkeypatch.setitem(globals(), "samplers", lambda: {"pseudo_marginal_independence": known})
+    assert joint_p_value("pseudo_marginal_independence", "poisson", 800, 0, ALPHA) < ALPHA
 
 
 @pytest.mark.parametrize("dropped", ["log_prior", "log_proposal"])
