@@ -45,6 +45,7 @@ from gpmcflow.models.regression_density import RegressionDensity
 from gpmcflow.samplers.adaptation.joint_mode import plain_sites
 from gpmcflow.samplers.density.fitted_independence import FittedIndependence
 from gpmcflow.samplers.joint.pseudo_marginal import PseudoMarginalHMC, prefers_pseudo_marginal
+from gpmcflow.samplers.joint.pseudo_marginal_independence import suits_independence
 from gpmcflow.samplers.joint.split_hmc import JointSplitHMC
 from gpmcflow.samplers.problem import MOST_STARTS
 from gpmcflow.samplers.structure_notes import dense_note
@@ -63,6 +64,8 @@ FITS = (8.0, 2.0)  # evaluations of a search for the maximum: a + b d
 STEPS = (4.0, 0.3)  # gradients of a trajectory of joint split HMC: a + b d
 LABEL_STEPS = (8.0, 0.2)  # of labels, whose steps are shorter
 PSEUDO_FITS = 3.0  # warm fits, each with its gradient, of a transition of pseudo-marginal HMC
+PROPOSAL_FITS = 2.0  # warm fits that a proposal of a block takes, with the draws of its latents
+FIRST_PROPOSALS = (80, 30)  # fits of a pilot that makes the mixture, and judges it: a + b d
 LADDER = 8.0  # trajectories of an iteration of a ladder, of 3 to 9 temperatures as measured
 EVIDENCE_PASSES = 8.0  # products with two triangular matrices of a transition and its pilot's share
 PARETO_SECONDS = 2e-4  # a case of leave-one-out
@@ -278,6 +281,12 @@ def draw_cost(context: Context, job: PlannedJob) -> Cost:
         if suits(model):
             pilot = SEARCH_FOR_MODES[0] * unit.draw + SEARCH_FOR_MODES[1] * unit.gradient
         work = chains * draws * unit.draw
+    elif suits_independence(model):
+        each = PROPOSAL_FITS * WARM * unit.fit
+        climbs = CLIMBS[0] + CLIMBS[1] * unit.dim
+        pilot = climbs * (WARM * unit.fit + unit.gradient)
+        pilot += (FIRST_PROPOSALS[0] + FIRST_PROPOSALS[1] * unit.dim) * WARM * unit.fit
+        work = chains * (draws + sampling["warmup"]) * each
     else:
         sampler, each = JointSplitHMC(), _trajectory(model, unit)
         if prefers_pseudo_marginal(model):
@@ -318,7 +327,7 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     """Values at draws of the posterior and of the reference, and a ladder if the route may have one.
 
     With a Gaussian likelihood values at draws of a density that is fitted to those of the posterior, and
-    latents of some.
+    latents of some. Nothing where proposals of hyperparameters are weighed as they are drawn.
     """
     unit, settings = _unit(context, job), context.config["analyses"][job.problem]
     evidence, chains = settings["evidence"], settings["sampling"]["chains"]
@@ -327,6 +336,8 @@ def evidence_cost(context: Context, job: PlannedJob) -> Cost:
     work, alone = chains * draws * (1 + GivenEnds.per_draw) * unit.value, 0.0
     if model.likelihood.conjugate:
         work, alone = 0.0, FIRST_WITH_DRAWS * unit.value + FOR_THE_FIT * unit.gradient
+    elif suits_independence(model):
+        work = 0.0  # the draws hold the weights of their proposals
     ladder = evidence["route"] != "two_ended"
     if ladder:
         work += chains * evidence["draws"] * LADDER * each

@@ -159,7 +159,7 @@ def test_through_sample(counts):
     tree = gpmcflow.sample(counts, SHORT, n_chains=2, n_draws=5, n_warmup=1, seed=3)
     same = sample(counts, SHORT, n_chains=2, n_draws=5, n_warmup=1, seed=3)
     assert np.array_equal(tree.posterior.theta, same.posterior.theta)
-    message = r"HMC is a sampler of latents, .*model.at\(theta\).* pseudo_marginal_hmc, pseudo_marginal_independence"
+    message = r"HMC is a sampler of latents, .*model.at\(theta\).* pseudo_marginal_hmc, .*, surrogate_slice"
     with pytest.raises(InputError, match=message):
         gpmcflow.sample(counts, "hmc")
 

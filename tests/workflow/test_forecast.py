@@ -357,11 +357,15 @@ def test_what_is_told_of_each_column_takes_time_where_it_is_told(likelihood, mon
     assert costs.report_cost(context, job).seconds == pytest.approx(costs.REPORT_SECONDS + told)
 
 
-def test_draws_of_few_labels_are_counted_in_fits(monkeypatch):
-    """As `draw` makes them: a pilot and chains of pseudo-marginal HMC; the evidence needs no other pilot."""
-    x = np.linspace(0.0, 1.0, 12)
-    labels = gp.GPModel(x, np.sign(x - 0.4), gp.Matern32(), gp.Probit())
-    counts = gp.GPModel(x, np.round(9.0 * x), gp.Matern32(), gp.Poisson())
+def test_draws_of_few_cases_are_counted_in_fits(monkeypatch):
+    """As `draw` makes them: pilots and chains; the evidence needs no other pilot.
+
+    Of labels and counts with 10 hyperparameters, and of counts with three, whose proposals come in blocks.
+    """
+    x, X = np.linspace(0.0, 1.0, 12), np.random.default_rng(0).standard_normal((12, 9))
+    labels = gp.GPModel(X, np.sign(x - 0.4), gp.Matern32(ard=True), gp.Probit())
+    counts = gp.GPModel(X, np.round(9.0 * x), gp.Matern32(ard=True), gp.Poisson())
+    few = gp.GPModel(x, np.round(9.0 * x), gp.Matern32(), gp.Poisson())
     sampling = {"chains": 2, "draws": 40, "warmup": 5}
     settings = {"sampling": sampling, "evidence": {"draws": 40, "route": "two_ended"}}
     context = SimpleNamespace(
@@ -372,7 +376,7 @@ def test_draws_of_few_labels_are_counted_in_fits(monkeypatch):
     )
     job = SimpleNamespace(problem="t", method="m")
     seconds = {}
-    for name, model in {"labels": labels, "counts": counts}.items():
+    for name, model in {"labels": labels, "counts": counts, "few": few}.items():
         monkeypatch.setattr(costs, "_model", lambda context, job, own=model: own)
         for unit in ("fit", "gradient"):
             own = dict.fromkeys(costs.Unit._fields, 0) | {unit: 1.0, "dim": model.dim}
@@ -386,9 +390,14 @@ def test_draws_of_few_labels_are_counted_in_fits(monkeypatch):
     assert seconds["labels", "gradient", "draw"] == pytest.approx(in_all, rel=0.4)
     assert seconds["labels", "fit", "draw"] == costs.WARM * seconds["labels", "gradient", "draw"]
     assert seconds["counts", "gradient", "draw"] > 0.0
-    for name, unit in (("labels", "gradient"), ("counts", "gradient"), ("labels", "fit")):
-        assert seconds[name, unit, "evidence"] == 0.0
+    for name in ("labels", "counts", "few"):
+        assert {seconds[name, unit, "evidence"] for unit in ("fit", "gradient")} == {0.0}
     assert seconds["counts", "fit", "draw"] == 0.0
+    draws = gp.sample(few, gp.PseudoMarginalIndependence(), n_chains=1, n_draws=40)
+    proposals = 2 * 45 * costs.PROPOSAL_FITS
+    warm = proposals + float(draws["pilot"]["n_fit"])
+    assert seconds["few", "fit", "draw"] == pytest.approx(costs.WARM * warm, rel=0.4)
+    assert seconds["few", "gradient", "draw"] < costs.CLIMBS[0] + costs.CLIMBS[1] * 4
 
 
 def test_a_refusal_says_what_helps_the_job(monkeypatch):
