@@ -42,7 +42,7 @@ ANGLE = 1.6  # of trajectories: a quarter of a turn
 MOST_STEPS = 16
 FEW_CASES = 150  # of Student-t: with 200 its noise is known so well that frozen sites are faster
 # Times the scale matrices, as tails that are too short cost more than those too long. A component that falls
-# off as the density does beside one by its draws: of 12 hyperparameters 42 % of proposals were effective
+# off as the density does beside one by its draws: of 12 hyperparameters some 40 % of proposals were effective
 # with both, 20 to 28 % with one of them.
 WIDER = 1.3
 SETTLING = 30  # transitions of each round of the pilot, and 5 for each hyperparameter in the first

@@ -37,9 +37,6 @@ from gpmcflow.samplers.protocol import JOINT, NO_FIT, Sampler, Tuned, require_co
 
 JUDGED = 50  # proposals of the pilot that tell how good they are; chains start at some of them
 EFFECTIVE = 20  # draws for each hyperparameter that the mixture is fitted to
-WIDER = (
-    1.3  # times the fitted scale matrices: tails that are too long cost less than those too short
-)
 TINY = 1e-12  # of a variance that rounding would take below zero
 
 
@@ -66,15 +63,15 @@ class WithoutMean:
     """
 
     def __init__(self, model: GPModel) -> None:
-        self.whole = self.model = model.with_structure("dense")
-        self.place = None
+        self.model = model.with_structure("dense")
+        self.place: int | None = None
         prior = model.mean
         if not isinstance(prior, Hyperprior) or not prior.is_normal or model.dim == 1:
             return
         self.loc = float(prior.parameters.get("loc", 0.0))
         self.sd = float(prior.parameters.get("scale", 1.0))
         self.place = model.names.index("mean")
-        self.model = self.whole.with_mean_as_a_term(self.loc, self.sd)
+        self.model = self.model.with_mean_as_a_term(self.loc, self.sd)
 
     def normal(self, theta: np.ndarray) -> np.ndarray:
         """Normal coordinates of what is left of theta (..., d)."""

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 import yaml
 
+from gpmcflow.analysis import costs
 from gpmcflow.analysis.costs import COSTS, Unit
 from gpmcflow.analysis.study import ANALYSIS, FEWEST_DRAWS, TEST_FRACTION, expanded, jobs
 from gpmcflow.cli import main
@@ -259,10 +260,10 @@ def test_an_evidence_is_averaged_from_draws_where_there_are_enough(folder):
             assert job.needs == ("results/mine/data.nc", f"results/mine/{job.method}/posterior.nc")
 
 
-def test_a_forecast_counts_the_ladder_that_a_route_may_take(folder, table):
+def test_a_forecast_counts_the_ladder_that_a_route_may_take(folder, table, monkeypatch):
     """Of counts, whose draws leave their pilot to the bridge: it costs less than they do, a ladder more.
 
-    And a note says when a ladder is run.
+    And a note says when a ladder is run. Draws of blocks have the weights of their proposals, and no bridge.
     """
     table("counts", 24).to_csv("file.csv", index=False)
     counts = {
@@ -283,8 +284,11 @@ def test_a_forecast_counts_the_ladder_that_a_route_may_take(folder, table):
         )
         return of_draws, of_evidence, context.notes
 
+    blocks, none, _ = cost()
+    monkeypatch.setattr(costs, "suits_independence", lambda model: False)
     draws, bridge, notes = cost()
-    assert bridge.seconds < draws.seconds
+    assert none.seconds < bridge.seconds < draws.seconds
+    assert blocks.seconds != draws.seconds
     assert bridge.cores == 1
     assert not notes
     fewer = cost(draws=125)[1]

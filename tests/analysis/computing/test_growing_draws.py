@@ -54,8 +54,10 @@ def labels(n, covariance=None):
     return gp.GPModel(x, y, covariance or gp.SquaredExponential(), gp.Probit())
 
 
-def counts(n):
-    return gp.GPModel([[float(k)] for k in range(n)], [1.0] * n, gp.Matern32(), gp.Poisson())
+def counts(n, columns=9):
+    """Of so many hyperparameters that trajectories take them."""
+    X = np.random.default_rng(0).standard_normal((n, columns))
+    return gp.GPModel(X, [1.0] * n, gp.Matern32(ard=True), gp.Poisson())
 
 
 @pytest.mark.parametrize(
@@ -63,11 +65,12 @@ def counts(n):
     [
         (labels(500), "NoneType"),  # what `sample` chooses
         (counts(20), "JointSplitHMC"),
+        (counts(20, columns=2), "NoneType"),
         (gp.GPModel(np.arange(20.0), np.ones(20), gp.Matern32(), gp.StudentT()), "NoneType"),
         (labels(20, gp.Linear() + gp.Constant(signal_sd=2.0)), "JointSplitHMC"),  # few weights
     ],
 )
-def test_labels_are_drawn_by_what_sample_chooses(monkeypatch, model, sampler):
+def test_models_with_good_fits_are_drawn_by_what_sample_chooses(monkeypatch, model, sampler):
     assert runs_of(monkeypatch, model) == [(sampler, 1000)]
 
 
@@ -98,7 +101,7 @@ def test_chains_go_on_from_where_they_ended(monkeypatch, tmp_path):
     how = gp.Execution(
         state_dir=tmp_path, block_size=1, segment_length=30, scheduler="synchronous", progress=False
     )
-    written, model = [], counts(8)
+    written, model = [], counts(8, columns=2)
     real = tasks.write_arrays
 
     def spied(path, *args, **settings):
@@ -112,9 +115,7 @@ def test_chains_go_on_from_where_they_ended(monkeypatch, tmp_path):
     segments = [path for path in written if path.match("block_*/segment_*")]
     of_chains = [path for path in segments if "pilot" not in path.parts]
     assert len(of_chains) == 4 * 8  # of 30 draws, 20 of them warm-up; none is written twice
-    own = gp.sample(
-        model, gp.JointSplitHMC(), n_chains=4, n_draws=200, n_warmup=20, execution=QUIET, **run
-    )
+    own = gp.sample(model, n_chains=4, n_draws=200, n_warmup=20, execution=QUIET, **run)
     np.testing.assert_array_equal(draws["posterior/theta"], own["posterior/theta"])
 
 
