@@ -1,13 +1,13 @@
-"""Effective draws per CPU second of `PseudoMarginalHMC` beside `JointSplitHMC`, for labels.
+"""Effective draws per CPU second of the samplers of hyperparameters and latents, for labels and counts.
 
     python benchmarks/label_samplers.py [--problems labels ..]
     python benchmarks/label_samplers.py --table
 
-Problems are three of `quick_answers.py` and the patients of `examples/own_data`, readmitted or not by their
-six columns of numbers, of which 200 or all rows. Each sampler draws two chains; a row of
-`label_samplers.csv` has its CPU seconds, pilot included, the effective draws of the worst hyperparameter and
-the worst latent value (bulk, ArviZ), the share of EP's draws of the latents that is effective, and the mean
-of each hyperparameter in normal coordinates.
+Problems are three of `quick_answers.py`, the patients of `examples/own_data`, readmitted or not by their six
+columns of numbers, of which 200 or all rows, and its counts of birds by place, with a free mean. Each sampler
+draws two chains; a row of `label_samplers.csv` has its CPU seconds, pilot included, the effective draws of
+the worst hyperparameter and the worst latent value (bulk, ArviZ), the share of EP's draws of the latents that
+is effective, and the mean of each hyperparameter in normal coordinates.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from quick_answers import PROBLEMS as OTHERS
 ROWS = Path(__file__).with_name("label_samplers.csv")
 MAKE_DATA = Path(__file__).parents[1] / "examples" / "own_data" / "make_data.py"
 COLUMNS = ["age", "bmi", "creatinine", "systolic", "prior_admissions", "length_of_stay"]
-SAMPLERS = {"PseudoMarginalHMC": 300, "JointSplitHMC": 600}  # draws of each chain
+# draws of each chain
+SAMPLERS = {"PseudoMarginalIndependence": 300, "PseudoMarginalHMC": 300, "JointSplitHMC": 600}
 
 
 def patients(n: int | None, ard: bool) -> gp.GPModel:
@@ -47,6 +48,19 @@ def patients(n: int | None, ard: bool) -> gp.GPModel:
     return gp.GPModel((X - X.mean(0)) / X.std(0), y, gp.Matern32(ard=ard), gp.Logistic())
 
 
+def birds() -> gp.GPModel:
+    """Counts of birds at places, in standard deviations, over hours of watching."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([sys.executable, MAKE_DATA, folder], check=True, capture_output=True)
+        frame = pd.read_csv(Path(folder) / "birds.csv")
+    columns = ["easting", "northing", "hours", "count"]
+    X = frame[columns].apply(pd.to_numeric, errors="coerce").dropna().to_numpy()
+    places = (X[:, :2] - X[:, :2].mean(0)) / X[:, :2].std(0)
+    mean = gp.Hyperprior("norm", {"loc": 0.0, "scale": 1.0})
+    likelihood = gp.NegativeBinomial(exposure=X[:, 2])
+    return gp.GPModel(places, X[:, 3], gp.Matern32(), likelihood, mean)
+
+
 PROBLEMS = {
     **{
         name: lambda name=name: OTHERS[name]()[0]
@@ -55,6 +69,7 @@ PROBLEMS = {
     "patients, 200": lambda: patients(200, False),
     "patients, 200, ARD": lambda: patients(200, True),
     "patients": lambda: patients(None, False),
+    "birds": birds,
 }
 
 
@@ -93,6 +108,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--problems", nargs="*", choices=PROBLEMS, default=list(PROBLEMS))
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--rows", type=Path, default=ROWS, help="the file of rows")
     given = parser.parse_args()
     if not given.table:
         gp.sample(OTHERS["labels"]()[0], n_chains=1, n_draws=2, predictive=False)  # compile
@@ -101,8 +117,8 @@ def main() -> None:
             for name in SAMPLERS:
                 rows.append(row(problem, name))
                 print(rows[-1], flush=True)
-                pd.DataFrame(rows).to_csv(ROWS, index=False)
-    print(pd.read_csv(ROWS).to_string(index=False))
+                pd.DataFrame(rows).to_csv(given.rows, index=False)
+    print(pd.read_csv(given.rows).to_string(index=False))
 
 
 if __name__ == "__main__":

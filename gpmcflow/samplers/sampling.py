@@ -45,7 +45,9 @@ from gpmcflow.samplers.variables import LATENT_NAMES, dims_of
 from gpmcflow.storage import standard_attributes, with_attributes
 
 LEAST_SHARE = 0.3  # effective draws of the mixture: with fewer, trajectories are faster
-LEAST_PROPOSED = 0.35  # the same where each draw takes an EP fit, some two gradients
+# The same where each draw takes an EP fit, beside joint split HMC and beside pseudo-marginal HMC: with fewer,
+# a few heavy proposals stay for long.
+LEAST_PROPOSED, LEAST_BESIDE_EVIDENCE = 0.5, 0.6
 LEAST_LATENT_SHARE = 0.5  # effective draws of annealed latents: with fewer, chains linger
 LARGEST_K = 0.7  # Pareto k of its weights: above, a chain stands still for long now and then
 
@@ -67,7 +69,8 @@ def choose(
         except NumericalError:  # no mode of EP's evidence
             return JointSplitHMC(), problem, None
         pilot = proposed.groups["pilot"]
-        if float(pilot["share"]) >= LEAST_PROPOSED and float(pilot["pareto_k"]) <= LARGEST_K:
+        least = LEAST_BESIDE_EVIDENCE if prefers_pseudo_marginal(model) else LEAST_PROPOSED
+        if float(pilot["share"]) >= least and float(pilot["pareto_k"]) <= LARGEST_K:
             return proposed.sampler, proposed.problem, None
     if prefers_pseudo_marginal(model):
         try:
