@@ -290,6 +290,21 @@ def test_where_proposals_are_poor_trajectories_take_their_place(least, k, monkey
     assert (type(sampler).__name__, after is problem) == ("JointSplitHMC", True)
 
 
+def test_beside_trajectories_on_the_evidence_more_proposals_have_to_be_good(monkeypatch):
+    """Labels have both; counts are judged by the other limit."""
+    x = np.linspace(0.0, 2.0, 6)
+    y = np.where(np.cos(2.0 * x) > 0, 1.0, -1.0)
+    labels = gp.GPModel(x, y, gp.SquaredExponential(NORMAL, NORMAL), gp.Logistic(), 0.3)
+    chosen = []
+    for least in (0.0, 1.01):
+        monkeypatch.setattr(sampling, "LEAST_BESIDE_EVIDENCE", least)
+        for model in (labels, counts()):
+            sampler = sampling.choose(JointProblem.of(model, None), seed=0, key=())[0]
+            chosen.append(type(sampler).__name__)
+    first = "PseudoMarginalIndependence"
+    assert chosen == [first, first, "PseudoMarginalHMC", first]
+
+
 def test_where_ep_finds_no_mode_chains_over_both_take_its_place(monkeypatch):
     def refuse(self, problem, **streams):
         raise NumericalError("no mode")
