@@ -319,3 +319,22 @@ def test_where_ep_finds_no_mode_chains_over_both_take_its_place(monkeypatch, wit
 
     monkeypatch.setattr(gp.PseudoMarginalHMC, "adapt", refuse)
     assert sampler_of(gp.sample(labels(), **SMALL)) == "JointSplitHMC"
+
+
+def test_a_digest_tells_frames_apart_by_each_of_their_numbers():
+    frame = (
+        gp.PseudoMarginalHMC().adapt(JointProblem.of(labels(), None), seed=0, key=()).sampler.frame
+    )
+    mixture = frame.mixture
+    sides = mixture.sides.copy()
+    sides[0, 0, 0] += 0.1
+    others = [
+        frame._replace(step_size=frame.step_size + 0.1),
+        frame._replace(trials=frame.trials + 0.1),
+        frame._replace(mixture=mixture.wider(1.1)),
+        frame._replace(
+            mixture=type(mixture)(mixture.masses, mixture.locations, mixture.scales, sides)
+        ),
+    ]
+    digests = {own.digest() for own in (frame, frame._replace(step_size=frame.step_size), *others)}
+    assert len(digests) == 5

@@ -87,6 +87,7 @@ class EvidenceFrame(NamedTuple):
             "masses": mixture.masses,
             "locations": mixture.locations,
             "scales": mixture.scales,
+            "sides": np.empty(0) if mixture.sides is None else mixture.sides,
         }
         return array_digest(arrays)
 
