@@ -43,7 +43,7 @@ TINY = 1e-12  # of a variance that rounding would take below zero
 def suits_independence(model: GPModel | MultiGPModel) -> bool:
     """Whether `PseudoMarginalIndependence` is tried before samplers that follow gradients.
 
-    Of up to 8 hyperparameters, where EP's fits take few sweeps and its evidence has few modes.
+    Of up to 8 hyperparameters, where EP's fits take few sweeps.
     """
     if isinstance(model, MultiGPModel) or refused(model):
         return False

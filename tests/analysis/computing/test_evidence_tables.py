@@ -183,3 +183,19 @@ def test_a_ladder_gives_the_same_evidence_and_a_table_of_u(real):
     assert np.trapezoid(on["mean"], on["beta"]) == pytest.approx(value, abs=1.0)
     ends = table.set_index("of").loc[["reference", "posterior"], "mean"]
     assert np.abs(ends - on["mean"].iloc[[0, -1]].to_numpy()).max() < 1.0
+
+
+def test_draws_with_weights_of_their_proposals_need_no_bridge():
+    """In natural units: outcomes standardised by a scale of e lose 3 nats here."""
+    x = np.linspace(0.0, 2.0, 7)
+    model = gp.GPModel(x, np.round(2.0 + np.cos(3.0 * x)), gp.SquaredExponential(), gp.Poisson())
+    draws = gp.sample(model, gp.PseudoMarginalIndependence(), n_chains=2, n_draws=200, seed=3)
+    weights = draws["sample_stats/log_weight"].values.ravel()
+    run = evidence_of(model, draws, BRIDGE, log_units=3.0, seed=1, key=("x", "a"))
+    group = run["evidence"].to_dataset().sel(estimator="importance")
+    expected = logsumexp(weights) - np.log(400) - 3.0
+    assert group.attrs["route"] == "mixture"
+    assert float(group["log_evidence"]) == pytest.approx(expected)
+    np.testing.assert_allclose(run["reference/log_ratio"].values.ravel(), weights - 3.0)
+    likelihood = draws["sample_stats/sum_log_likelihood"].values
+    np.testing.assert_allclose(run["sample_stats/sum_log_likelihood"].values, likelihood - 3.0)

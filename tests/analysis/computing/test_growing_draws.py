@@ -247,3 +247,17 @@ def test_the_final_draws_are_told_of_those_of_the_shown_model(monkeypatch):
     step.draws = lambda **given: given
     monkeypatch.setattr(steps, "_Final", lambda job: step)
     assert steps.final_draw(step.job) == {"earlier": step.earlier}
+
+
+def test_draws_given_all_rows_are_chosen_again_unless_earlier_ones_were_trajectories():
+    """A pilot of joint split HMC has stages; one of blocks, or of trajectories on the evidence, has none."""
+    blocks = xr.DataTree.from_dict({"pilot": xr.Dataset({"share": 0.8})})
+    for earlier in (None, blocks):
+        assert fitting._joint(counts(20, columns=2), earlier) is None
+        assert isinstance(fitting._joint(counts(20), earlier), gp.JointSplitHMC)
+    draws = gp.sample(
+        counts(8, columns=2), gp.JointSplitHMC(rounds=(20, 20)), n_chains=2, n_draws=8,
+        execution=QUIET,
+    )  # fmt: skip
+    draws[fitting.GROUP] = xr.DataTree(xr.Dataset(GOOD))
+    assert fitting._joint(counts(20, columns=2), draws).earlier is not None
