@@ -5,6 +5,7 @@ Its pilot finds the modes of EP's evidence, a mixture there, and a frame to move
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
@@ -171,8 +172,49 @@ class PseudoMarginalInfo(NamedTuple):
     n_failed: int  #: proposals without one
 
 
+class OnEvidence(Sampler):
+    """What samplers share whose hyperparameters move on EP's evidence, with latents by annealing."""
+
+    n_latents: int
+    frame: EvidenceFrame | None
+    pilot: xr.Dataset | None
+
+    samples = JOINT
+    moves_weights = False
+    traced = ("complete_log_likelihood", "theta")
+    failures = NO_FIT
+    least_acceptance = 0.1
+
+    def _check_latents(self) -> None:
+        where = type(self).__name__
+        require_count(where, "n_latents", self.n_latents)
+        if self.n_latents < 2:
+            raise InputError(f"{where}: n_latents is {self.n_latents}; allowed: 2 or more")
+
+    def digest(self) -> str:
+        """Settings, and the frame."""
+        return repr(self) if self.frame is None else f"{self!r} {self.frame.digest()}"
+
+    def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
+        """Run the pilot unless a frame is given, in which chains start, too."""
+        if self.frame is not None:
+            return Tuned(self, problem, {} if self.pilot is None else {"pilot": self.pilot})
+        if why := refused(problem.target):
+            raise InputError(f"{type(self).__name__}: {why}; take JointSplitHMC()")
+        return self._piloted(problem, seed, key)
+
+    @abstractmethod
+    def _piloted(self, problem: JointProblem, seed: int, key: Sequence[Any]) -> Tuned:
+        """The sampler with a frame, a problem with starts, and the report."""
+
+    def _known_frame(self) -> EvidenceFrame:
+        if self.frame is None:
+            raise InputError(f"{type(self).__name__}: its pilot has not run; give it to sample")
+        return self.frame
+
+
 @dataclass(frozen=True)
-class PseudoMarginalHMC(Sampler):
+class PseudoMarginalHMC(OnEvidence):
     """Pseudo-marginal Hamiltonian Monte Carlo of hyperparameters, with latents by annealing.
 
     Labels say little about their latent function, which makes chains over (theta, f) slow. Here theta moves
@@ -228,41 +270,25 @@ class PseudoMarginalHMC(Sampler):
     frame: EvidenceFrame | None = field(default=None, repr=False)
     pilot: xr.Dataset | None = field(default=None, repr=False, compare=False)
 
-    samples = JOINT
-    moves_weights = False
     state = PseudoMarginalState
     statistics: ClassVar[Mapping[str, str]] = {
         "acceptance_rate": "<f8", "jump_rate": "<f8", "energy_error": "<f8", "latent_share": "<f8",
         "n_levels": "<i8", "n_fit": "<i8", "n_failed": "<i8",
     }  # fmt: skip
-    traced = ("complete_log_likelihood", "theta")
-    failures = NO_FIT
     n_warmup = 30  # chains begin at draws of the mixture
-    least_acceptance = 0.1
 
     def __post_init__(self) -> None:
-        where = "PseudoMarginalHMC"
-        require_count(where, "n_latents", self.n_latents)
-        if self.n_latents < 2:
-            raise InputError(f"{where}: n_latents is {self.n_latents}; allowed: 2 or more")
-        require_share(where, "target_acceptance", self.target_acceptance)
-        require_share(where, "jitter", self.jitter, zero=True)
-
-    def digest(self) -> str:
-        """Settings, and the frame."""
-        return repr(self) if self.frame is None else f"{self!r} {self.frame.digest()}"
+        self._check_latents()
+        require_share("PseudoMarginalHMC", "target_acceptance", self.target_acceptance)
+        require_share("PseudoMarginalHMC", "jitter", self.jitter, zero=True)
 
     def transitions_before_draws(self, model: GPModel, n_chains: int) -> int:
         """Transitions of the pilot; its climbs to modes cost as much as some 30 more."""
         return 3 * SETTLING + 5 * model.dim
 
-    def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
+    def _piloted(self, problem: JointProblem, seed: int, key: Sequence[Any]) -> Tuned:
         """Find modes, mixture and frame, and the step in it; chains start at draws of the mixture."""
-        if self.frame is not None:
-            return Tuned(self, problem, {} if self.pilot is None else {"pilot": self.pilot})
         model = problem.target
-        if why := refused(model):
-            raise InputError(f"PseudoMarginalHMC: {why}; take JointSplitHMC()")
         rng = chain_generators(seed, *key, "pseudo_marginal", chains=range(1)).generator(0)
         frame, starts, report = first_frame(model, rng)
         frame, spent, (share, levels) = self._settled(model, frame, rng)
@@ -306,8 +332,6 @@ class PseudoMarginalHMC(Sampler):
 
     def bind(self, target: GPModel, chain: int = 0) -> PseudoMarginalTransition:
         """Transitions on a model."""
-        if self.frame is None:
-            raise InputError("PseudoMarginalHMC: its pilot has not run; give it to sample")
         return PseudoMarginalTransition(target, self)
 
 
@@ -323,8 +347,7 @@ class PseudoMarginalTransition:
     """Jumps and trajectories of one chain."""
 
     def __init__(self, model: GPModel, settings: PseudoMarginalHMC) -> None:
-        assert settings.frame is not None
-        self.model, self.settings, self.frame = model, settings, settings.frame
+        self.model, self.settings, self.frame = model, settings, settings._known_frame()
         self._last: SettingFit | None = None
 
     def _fit(self, x: np.ndarray) -> SettingFit:

@@ -21,7 +21,7 @@ from gpmcflow.diagnostics.importance_weights import (
     smooth_weights,
     systematic_resample,
 )
-from gpmcflow.errors import InputError, NumericalError
+from gpmcflow.errors import NumericalError
 from gpmcflow.execution import chain_generators
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.multi_gp_model import MultiGPModel
@@ -29,11 +29,12 @@ from gpmcflow.parameters.hyperpriors import Hyperprior
 from gpmcflow.samplers.joint.problem import JointProblem
 from gpmcflow.samplers.joint.pseudo_marginal import (
     EvidenceFrame,
+    OnEvidence,
     first_frame,
     prefers_pseudo_marginal,
     refused,
 )
-from gpmcflow.samplers.protocol import JOINT, NO_FIT, Sampler, Tuned, require_count
+from gpmcflow.samplers.protocol import Tuned, require_count
 
 JUDGED = 50  # proposals of the pilot that tell how good they are; chains start at some of them
 EFFECTIVE = 20  # draws for each hyperparameter that the mixture is fitted to
@@ -125,7 +126,7 @@ class BlockInfo(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PseudoMarginalIndependence(Sampler):
+class PseudoMarginalIndependence(OnEvidence):
     """Independent proposals of hyperparameters, with latents by annealing, in blocks that are resampled.
 
     theta ~ q, a mixture of Student-t densities at the modes of log Z_EP(theta) + log p_h(theta), Z_EP the
@@ -177,36 +178,20 @@ class PseudoMarginalIndependence(Sampler):
     frame: EvidenceFrame | None = field(default=None, repr=False)
     pilot: xr.Dataset | None = field(default=None, repr=False, compare=False)
 
-    samples = JOINT
-    moves_weights = False
     state = BlockState
     statistics: ClassVar[Mapping[str, str]] = {
         "acceptance_rate": "<f8", "log_weight": "<f8", "latent_share": "<f8", "n_levels": "<i8",
         "n_fit": "<i8", "n_failed": "<i8",
     }  # fmt: skip
-    traced = ("complete_log_likelihood", "theta")
-    failures = NO_FIT
     n_warmup = 32  # chains begin at draws that were picked already
-    least_acceptance = 0.1
 
     def __post_init__(self) -> None:
-        where = "PseudoMarginalIndependence"
-        for name in ("n_latents", "n_proposals"):
-            require_count(where, name, getattr(self, name))
-        if self.n_latents < 2:
-            raise InputError(f"{where}: n_latents is {self.n_latents}; allowed: 2 or more")
+        self._check_latents()
+        require_count("PseudoMarginalIndependence", "n_proposals", self.n_proposals)
 
-    def digest(self) -> str:
-        """Settings, and the frame."""
-        return repr(self) if self.frame is None else f"{self!r} {self.frame.digest()}"
-
-    def adapt(self, problem: JointProblem, *, seed: int, key: Sequence[Any], **run: Any) -> Tuned:
+    def _piloted(self, problem: JointProblem, seed: int, key: Sequence[Any]) -> Tuned:
         """Find modes and mixture, and judge proposals, at some of which chains start."""
-        if self.frame is not None:
-            return Tuned(self, problem, {} if self.pilot is None else {"pilot": self.pilot})
         model = problem.target
-        if why := refused(model):
-            raise InputError(f"PseudoMarginalIndependence: {why}; take JointSplitHMC()")
         rng = chain_generators(seed, *key, "proposals", chains=range(1)).generator(0)
         inner = WithoutMean(model).model
         frame, _, report = first_frame(inner, rng, EFFECTIVE * inner.dim)
@@ -231,8 +216,6 @@ class PseudoMarginalIndependence(Sampler):
 
     def bind(self, target: GPModel, chain: int = 0) -> BlockTransition:
         """Transitions on a model."""
-        if self.frame is None:
-            raise InputError("PseudoMarginalIndependence: its pilot has not run; give it to sample")
         return BlockTransition(target, self)
 
 
@@ -262,8 +245,7 @@ class BlockTransition:
     """Draws of one chain, one after the other from blocks of proposals."""
 
     def __init__(self, model: GPModel, settings: PseudoMarginalIndependence) -> None:
-        assert settings.frame is not None
-        self.model, self.settings, self.frame = model, settings, settings.frame
+        self.model, self.settings, self.frame = model, settings, settings._known_frame()
         self.without_mean = WithoutMean(model)
 
     def init(self, rng: np.random.Generator, start: Mapping[str, np.ndarray]) -> BlockState:
