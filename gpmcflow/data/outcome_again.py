@@ -47,6 +47,14 @@ FEW_ROWS = 6  # enough to rule out nearly all pairs whose product is not the out
 NEAR_PRODUCT = 0.02  # relative, of what may be the product of two rounded numbers
 RESCALINGS = (np.log, np.log10, np.log2, np.log1p, np.sqrt, np.square, np.reciprocal)
 MOST_DECIMALS = 6  # of a number that may be rounded from another
+RANK_WORDS = {"rank", "ranking", "place", "placing", "pos", "position", "standing", "finish"}
+ADJUSTED_WORDS = {
+    "adj", "adjusted", "raw", "unadjusted", "scaled", "standardized", "standardised", "normalized",
+    "normalised", "rounded", "smoothed", "real", "nominal", "net", "gross",
+}  # fmt: skip
+ALIKE = 0.8  # rank correlation of a column with the outcome after which it is named
+OFTEN_SAME = 0.2  # share of rows in which another time is the time of a case: it is known as late
+FEWEST_ZEROS = 10  # and as many others, by which a column is 0 just where the outcome is
 OPPOSITE = -0.9  # correlation of two sides of one question, as of those for and against
 DAYS = (1.0, 7.0, 365.25 / 12.0, 365.25, 1.0 / 24.0)  # of units of time
 FEWEST_DATES = 20  # pairs of dates by which one is the end of the outcome
@@ -84,7 +92,11 @@ def find_outcome_again(
                 found[other] = f"what {name} leaves of {unit.name}"
             elif _fixed_by(x[known], y[known]) or _fixed_by(x[known], np.abs(y[known])):
                 found[other] = f"follows from {name}"
-            elif words := _told_by(x, y, name):
+            elif words := _told_by(x, y, name, OFTEN_SAME if status else MOSTLY_SAME):
+                found[other] = words
+            elif _is_version(other, x, y, name):
+                found[other] = f"another {name}"
+            elif words := _ranks(column, columns, target):
                 found[other] = words
         if other not in found and (known_where := _known_only_where(column, status or target)):
             found[other] = known_where
@@ -133,6 +145,9 @@ def find_outcome_again(
     if y is not None:
         found |= _parts([n for n in left if n not in found], columns, y, name)
         found |= _quotients([n for n in left if n not in found], columns, y, name)
+    for other in (n for n in left if n not in found):
+        if where := _zero_just_where(columns[other], target):
+            found[other] = where
     return found if len(found) < len(inputs) else {}
 
 
@@ -433,14 +448,14 @@ def _is_same(total: np.ndarray, y: np.ndarray, errors: float = 1.0) -> bool:
     return bool((~same).mean() <= allowed and few)
 
 
-def _told_by(x: np.ndarray, y: np.ndarray, name: str) -> str:
-    """Return words for a number that is the outcome in most rows, its change, or its distance from a number.
+def _told_by(x: np.ndarray, y: np.ndarray, name: str, often: float) -> str:
+    """Return words for a number: the outcome in so many rows, its change, or its distance from a number.
 
     "" where it is none of these.
     """
     known = np.isfinite(x) & np.isfinite(y)
     same = known & np.isclose(x, y, rtol=1e-6, atol=1e-9)
-    if same.sum() >= MOSTLY_SAME * known.sum() and len(np.unique(x[same])) >= 10:
+    if same.sum() >= often * known.sum() and len(np.unique(x[same])) >= 10:
         return f"{name} itself in {same.sum()} of {known.sum()} rows"
     with np.errstate(all="ignore"):
         changes = (np.diff(y), y[1:] / y[:-1], np.diff(np.log(y)))
@@ -452,6 +467,55 @@ def _told_by(x: np.ndarray, y: np.ndarray, name: str) -> str:
         inside = y[known].min() < middle < y[known].max()
         if inside and gap.max() <= 1e-3 * np.ptp(x[known]):
             return f"how far {name} is from {middle:.6g}"
+    return ""
+
+
+def _is_version(other: str, x: np.ndarray, y: np.ndarray, name: str) -> bool:
+    """Return whether numbers are a version of the outcome by name, as adjusted prices, and rise with it."""
+    words, own = name_words(other), name_words(name)
+    if not own or not own < words or not words - own <= ADJUSTED_WORDS:
+        return False
+    known = np.isfinite(x) & np.isfinite(y)
+    ranks = pd.Series(x[known]).rank(), pd.Series(y[known]).rank()
+    return known.sum() >= 20 and bool(np.corrcoef(*ranks)[0, 1] >= ALIKE)
+
+
+def _ranks(column: Column, columns: Mapping[str, Column], target: Column) -> str:
+    """Return words for numbers named as ranks, if they are the outcome's in each part of a file; else ""."""
+    if column.kind != "whole" or not name_words(column.name) & RANK_WORDS:
+        return ""
+    known = ~column.missing & ~target.missing
+    x, y = pd.Series(column.values[known]), pd.Series(target.values[known])
+    parts = [
+        other
+        for other in columns.values()
+        if other is not column and other is not target and other.kind not in ("id", "constant")
+    ]
+    for part in parts:
+        groups = pd.Series(part.labels[known])
+        if not 2 <= groups.nunique() <= len(x) / 5:
+            continue
+        ranked = x.groupby(groups).rank()
+        up, down = (y.groupby(groups).rank(ascending=way) for way in (True, False))
+        if any((ranked - own).abs().lt(1.0).mean() >= 1.0 - FEW_ERRORS for own in (up, down)):
+            return f"ranks of {target.name} in each {part.name}"
+    return ""
+
+
+def _zero_just_where(column: Column, target: Column) -> str:
+    """Return words for numbers that are 0 in all of one class of two, or of outcome 0, alone; else ""."""
+    known = ~column.missing & ~target.missing
+    zero = column.values[known] == 0
+    many = min(zero.sum(), (~zero).sum()) >= FEWEST_ZEROS and known.sum() >= MANY_CASES
+    if not many or len(np.unique(column.values[known])) < FEW_ROWS:
+        return ""
+    levels = sorted(set(target.labels[known].tolist()))
+    if len(levels) == 2:
+        for level in levels:
+            if np.array_equal(zero, target.labels[known] == level):
+                return f"0 just where {target.name} is {level}"
+    elif target.kind in ("number", "whole") and np.array_equal(zero, target.values[known] == 0):
+        return f"0 just where {target.name} is"
     return ""
 
 

@@ -110,6 +110,7 @@ CODE_WORDS = {
     "chamber", "cage", "tank", "drug", "poison", "condition", "genotype", "cultivar", "fertilizer",
     "cyl", "month", "weekday", "dow", "weathersit", "season", "rep", "replicate", "replication", "run",
     "precinct", "district", "borough", "parish", "province", "product", "experiment", "expt",
+    "soil", "geology", "landuse", "landcover",
     *CODE_SYSTEMS,
 }  # fmt: skip
 STATES = {"married", "marstat", "mstat", "mstatus", "maritl"}  # of a person, more than two of them
@@ -202,6 +203,7 @@ PER_CENT = re.compile(r"^(pct|perc|prop)|(pct|perc|percent)$")  # begins and end
 SPECIMENS = {"sample", "specimen", "batch", "lot"}  # numbered, and measured as often each
 OF_WHAT = (  # ids are, by the short words that stand before or after "id"
     "sch", "st", "std", "stud", "hh", "fam", "tch", "pers", "pat", "subj", "hosp", "part", "emp", "cty",
+    "geo", "user", "cust", "acct", "prod", "veh",
 )  # fmt: skip
 ID_ENDS = re.compile(r"[a-z ._](id|ID|Id|no|No|nr|Nr)$")  # of a name, after another letter
 STATUS = re.compile(
@@ -386,7 +388,7 @@ def read_outcome(column: Column, others: Mapping[str, Column], *, trials: str | 
     scale = scale and (steps[0] == 1 or (steps[0] == 0 and _stops_short(values)))
     tenths = steps[-1] == 10 and len(steps) in (10, 11) and bool((np.diff(steps) == 1).all())
     tenths &= not (words & SUCCESS_WORDS or is_time(column.name))
-    scale = scale or (tenths and _stops_short(values))
+    scale = scale or (tenths and (_stops_short(values) or _share_a_scale(column, others)))
     if whole and scale and not words & COUNT_WORDS:
         return Reading("grades", "grades")
     percent = _is_percent_name(column.name) and values.max() <= 100
@@ -564,6 +566,13 @@ def _stops_short(values: np.ndarray) -> bool:
     """Return whether whole numbers end at one above which counts of their mean would surely go on."""
     above = _share_above(values.mean(), int(values.max()))
     return bool(len(values) * above >= SURELY)
+
+
+def _share_a_scale(column: Column, others: Mapping[str, Column]) -> bool:
+    """Return whether another column has whole numbers of the same ends, as questions of one sheet have."""
+    ends = np.nanmin(column.values), np.nanmax(column.values)
+    whole = [other.values for other in others.values() if other.kind == "whole"]
+    return any((np.nanmin(own), np.nanmax(own)) == ends for own in whole)
 
 
 def _share_above(mean: float, most: int) -> float:
@@ -786,7 +795,8 @@ def find_groups(columns: Mapping[str, Column], inputs: list[str]) -> list[str]:
         is_id = bool(stated or words & ID_WORDS or ID_ENDS.search(name))
         words = {last_word(name)} if not is_id else words  # a lot, not the frontage of a lot
         subjects = bool(words & SUBJECT_WORDS)
-        often = 0.7 if is_id or (subjects and column.values is None) else 0.5
+        often = 0.7 if subjects and column.values is None else 0.5
+        often = NEARLY_ALL if is_id else often
         often = 0.8 if subjects and levels > MANY_NAMES and not is_id else often
         repeated = levels <= often * known
         sure = stated or words & CODE_SYSTEMS or last_word(name).endswith("code")  # no amounts

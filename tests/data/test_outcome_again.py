@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.data.small_files import seen
@@ -270,3 +271,51 @@ def test_reasons_of_a_class_are_known_by_their_name_however_few_their_rows(tmp_p
     assert dropped(tmp_path, "ill", ill_reason=reason, ill=ill) == told
     for name in ("ward", "illness"):
         assert not dropped(tmp_path, "ill", **{name: reason}, ill=ill)
+
+
+def test_ranks_of_the_outcome_in_each_race(tmp_path):
+    """By their name alone: the number of a visit ranks the height of a child as well."""
+    race = np.repeat(["spring", "autumn", "winter"], [20, 30, N - 50])
+    time = RNG.uniform(40.0, 90.0, N).round(2)
+    table = pd.DataFrame({"race": race, "time": time})
+    for rising in (True, False):
+        rank = table.groupby("race")["time"].rank(ascending=rising, method="first").astype(int)
+        found = dropped(tmp_path, "time", race=race, rank=rank, time=time)
+        assert found == {"rank": "ranks of time in each race"}
+        assert not dropped(tmp_path, "time", race=race, visit=rank, time=time)
+    start = RNG.permutation(N) + 1
+    assert not dropped(tmp_path, "time", race=race, rank=start, time=time)
+
+
+def test_another_version_of_the_outcome(tmp_path):
+    """Adjusted prices go with the prices, but on no line; the price of something else stays."""
+    price = np.exp(RNG.normal(3.0, 0.5, N)).round(2)
+    adjusted = (price * np.linspace(0.6, 1.0, N)).round(2)
+    found = dropped(
+        tmp_path, "price", **{"adj price": adjusted, "oil price": adjusted}, price=price
+    )
+    assert found == {"adj price": "another price"}
+    unlike = RNG.permutation(adjusted)
+    assert not dropped(tmp_path, "price", **{"adj price": unlike}, price=price)
+
+
+def test_another_time_that_many_cases_have_as_theirs(tmp_path):
+    """Known as late as the time itself: of relapse, or of death had there been no treatment."""
+    time, more = RNG.integers(100, 9000, (2, N)) / 10.0
+    relapse = np.where(RNG.random(N) < 0.4, time, time * RNG.uniform(0.1, 0.9, N)).round(1)
+    ended = (RNG.random(N) < 0.6) * 1
+    same = int((relapse == time).sum())
+    found = dropped(tmp_path, "time", relapse=relapse, stay=more, status=ended, time=time)
+    assert found == {"relapse": f"time itself in {same} of {N} rows"}
+
+
+@pytest.mark.parametrize("outcome", ["ill", "visits"])
+def test_what_is_zero_just_where_the_outcome_is(tmp_path, outcome):
+    """Days until symptoms, of the ill alone; a dose that some of the others had, too, is kept."""
+    ill = ILL if outcome == "ill" else ILL * RNG.integers(1, 9, N)
+    delay = ILL * RNG.integers(9, 30, N)
+    reason = "0 just where ill is 0" if outcome == "ill" else "0 just where visits is"
+    found = dropped(tmp_path, outcome, delay=delay, **{outcome: ill})
+    assert found == {"delay": reason}
+    delay[np.flatnonzero(ILL == 0)[0]] = 20
+    assert not dropped(tmp_path, outcome, delay=delay, **{outcome: ill})

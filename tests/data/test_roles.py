@@ -424,6 +424,15 @@ def test_answers_from_0_to_10_are_grades(tmp_path, name, least, most, kind):
     assert found.reading.kind == kind
 
 
+def test_answers_beside_others_on_their_scale_are_grades(tmp_path):
+    """Of some hundred people, to questions of one sheet, from 0 to 10."""
+    y, other = (np.append([0, 10], RNG.binomial(10, share, 98)) for share in (0.5, 0.6))
+    y[:11] = np.arange(11)
+    for most, kind in ((10, "grades"), (9, "counts")):
+        found = seen(tmp_path, "mood", a=noise(100), trust=other.clip(0, most), mood=y)
+        assert found.reading.kind == kind
+
+
 def test_ten_answers_of_few_are_counts(tmp_path):
     """Of trips to 10 at most, by a name of their own, where more would be rare."""
     y = np.append(np.arange(11), RNG.poisson(2.0, 1189).clip(0, 10))
@@ -529,6 +538,7 @@ def test_numbers_that_stand_for_names_are_groups(tmp_path):
         "nr": True,
         "no": False,
         "townid": True,
+        "GEOID": True,
         "acid": False,
     }
     for name, grouped in names.items():
@@ -540,6 +550,11 @@ def test_numbers_of_families_and_cases_that_hardly_come_again(tmp_path):
     many = RNG.integers(1, 400, 500)  # most of them in one row or two
     for name, grouped in (("family", True), ("size", False)):
         found = seen(tmp_path, "z", **{name: many}, a=noise(500), z=noise(500))
+        assert (found.settings.groups == (name,)) == grouped
+    often = RNG.integers(10_000, 10_750, 500)  # nearly three quarters of them once
+    assert len(set(often)) > 0.7 * len(often)
+    for name, grouped in (("user_id", True), ("user_income", False)):
+        found = seen(tmp_path, "z", **{name: often}, a=noise(500), z=noise(500))
         assert (found.settings.groups == (name,)) == grouped
     cases = np.cumsum(RNG.integers(1, 5, N))
     for name, use in (("case", "id"), ("score", "input")):
