@@ -516,4 +516,5 @@ def prepare(table, columns, params, source, Xt, centre, Z):
                 for i in range(n):
                     Z[row + d, i] = rate * x[i]
             else:
-                Z[row + d] = x
+                for i in range(n):
+                    Z[row + d, i] = x[i]

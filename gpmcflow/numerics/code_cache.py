@@ -37,7 +37,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 ROOMS = ("numerics", "covariances", "likelihoods")
 OTHER_ROOMS = ("models", "approximations", "samplers", "replications")
 KEPT = 8  #: folders of other sources, the ones used last
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
+_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 _VERSIONS = (
     *(sys.implementation.cache_tag, numba.__version__, llvmlite.__version__),
     *(np.__version__, scipy.__version__),  # which constants in loops are computed with

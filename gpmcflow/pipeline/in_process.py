@@ -40,6 +40,7 @@ _LONGEST_NAME = 254  # of a file of such a note
 _SIGNAL_OF_PARENTS_DEATH = 1  # PR_SET_PDEATHSIG of prctl
 # loaded once, before processes are forked
 _HEAVY = ("gpmcflow.analysis.steps", "dask.array")
+_OF_PAGES = ("gpmcflow.analysis.page.page", "sklearn.linear_model")  # while a core is free
 _OF_DRAWS = ("arviz_stats", "distributed", "h5netcdf", "scipy.stats")  # Dask asks `distributed`
 
 
@@ -104,8 +105,9 @@ def run_jobs(
     """Run the jobs of a checked config in the current folder that are not done; return the first failure.
 
     ``cores`` is the number of jobs at a time, or of their workers. ``finished(k, n, job, seconds)`` is called
-    after the k-th of n. Of quick analyses one job at a time runs in this process; others run in processes of
-    their own where the system forks, so that the memory of a job, and what kills it, end with it.
+    after the k-th of n. Small jobs of quick analyses run in this process, which loads what pages need while
+    a core is free; others run in processes of their own where the system forks, so that the memory of a job,
+    and what kills it, end with it.
     """
     plan = Plan(config)
     stale = _stale(plan)
@@ -133,7 +135,8 @@ def run_jobs(
     try:
         while running or (waiting and failure is None):
             starting = [] if failure else list(startable())
-            first = starting.pop(0) if here and starting else None
+            alone = here and starting and (starting[0][0].stage.local or cores == 1)
+            first = starting.pop(0) if alone else None
             for job, threads in starting:
                 waiting.remove(job)
                 running |= _forked(plan, job, threads)
@@ -142,6 +145,8 @@ def run_jobs(
                 # what is loaded for it is there for those that are forked later
                 waiting.remove(first[0])
                 ended.append((first[0], _called(plan, *first)))
+            elif here and cores > sum(own.threads for own in running.values()):
+                load(_OF_PAGES)
             for end in connection.wait(list(running), timeout=0.0 if ended else None):
                 own = running.pop(end)
                 ended.append((own.job, _received(end, own)))
@@ -343,12 +348,17 @@ def _own_logging() -> Iterator[None]:
         log.setLevel(kept[1])
 
 
-def _forked(plan: Plan, job: PlannedJob, threads: int) -> dict[Any, _Running]:
-    """A process for a job, by the end of the pipe that tells how it ended."""
+def load(modules: Sequence[str]) -> None:
+    """Import modules by name; those that are loaded cost nothing."""
     import importlib
 
-    for module in (*_HEAVY, *(() if is_quick(plan.config) else _OF_DRAWS)):
+    for module in modules:
         importlib.import_module(module)
+
+
+def _forked(plan: Plan, job: PlannedJob, threads: int) -> dict[Any, _Running]:
+    """A process for a job, by the end of the pipe that tells how it ended."""
+    load((*_HEAVY, *(() if is_quick(plan.config) else _OF_DRAWS)))
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_child, args=(plan, job, threads, there))

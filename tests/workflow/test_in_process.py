@@ -167,6 +167,36 @@ def test_jobs_side_by_side_have_no_more_cores_than_there_are(
     assert most == min(cores, 2 * of_draws)
 
 
+def test_quick_fits_keep_all_cores_busy(folder, monkeypatch):
+    """A job that is done makes room for the next, also while the first still runs."""
+    models = "\n".join(f'  more{k}: {{covariance: "matern32()"}}' for k in range(2))
+    Path("own.yaml").write_text(CONFIG + models + "\n")
+    log = folder / "log"
+
+    def called(plan, job, threads):
+        seconds = {"straight": 1.0, "curved": 0.1}.get(job.wildcards.get("model"), 0.3)
+        began = time.monotonic()
+        time.sleep(seconds if job.rule == "analysis_fit" else 0.0)
+        seen = {"model": job.wildcards.get("model"), "rule": job.rule, "here": os.getpid() == own}
+        with log.open("a") as file:
+            file.write(json.dumps(seen | {"began": began, "ended": time.monotonic()}) + "\n")
+        return in_process.Ended(0, "", 0.0)
+
+    own = os.getpid()
+    monkeypatch.setattr(in_process, "_called", called)
+    config = check_for_run("own.yaml", quick=True)
+    in_process.run_jobs(config, 2, lambda *_: None)
+    jobs = [json.loads(line) for line in log.read_text().splitlines()]
+    fits = {job["model"]: job for job in jobs if job["rule"] == "analysis_fit"}
+    assert fits["more0"]["ended"] < fits["straight"]["ended"]
+    assert {job["rule"] for job in jobs if job["here"]} == {
+        "analysis_read", "analysis_report", "build_report",
+    }  # fmt: skip
+    log.unlink()
+    in_process.run_jobs(config, 1, lambda *_: None)
+    assert all(json.loads(line)["here"] for line in log.read_text().splitlines())
+
+
 def test_what_has_changed_is_made_again_and_nothing_else(folder, capsys, snakemake):
     quick(capsys, cores=1)
     Path("own.yaml").write_text(CONFIG + "title: A better name\n")
