@@ -78,16 +78,19 @@ def fit(
     return tree
 
 
-def quick_fit(model: GPModel) -> Approximation | IntegratedApproximation:
+def quick_fit(
+    model: GPModel, start: np.ndarray | None = None
+) -> Approximation | IntegratedApproximation:
     """The fit of a quick answer: averaged over the hyperparameters where that takes seconds.
 
     At the maximum of the evidence for more than 700 rows, for several latent functions, and where a
-    hyperprior has no transform to a normal, or no setting a fit.
+    hyperprior has no transform to a normal, or no setting a fit. It begins at ``start`` (s, d), settings of
+    the same model given some of the rows.
     """
     if integrates(model):
         with contextlib.suppress(NumericalError):
-            return integrate(model)
-    return approximate(model)
+            return integrate(model, start=start)
+    return approximate(model, start=start)
 
 
 def _left_out(
@@ -166,12 +169,28 @@ def stored_predictors(model: GPModel, tree: xr.DataTree) -> Iterable[Any]:
     return predictors(fitted_at(model, tree["maximum/theta"].values), n_draws=1)
 
 
+def _settings_of(tree: xr.DataTree) -> np.ndarray:
+    """Theta (s, d) of a quick fit that `fit` stored."""
+    group = "settings" if "settings" in tree.children else "maximum"
+    return np.atleast_2d(tree[group]["theta"].values)
+
+
 def answer(
-    model: GPModel, data: Data, draws: xr.DataTree | None, *, seed: int, key: tuple
+    model: GPModel,
+    data: Data,
+    draws: xr.DataTree | None,
+    *,
+    first: xr.DataTree | None = None,
+    seed: int,
+    key: tuple,
 ) -> xr.DataTree:
-    """What posterior draws say, or without them the quick fit: the groups of `describe`, and reach."""
+    """What posterior draws say, or without them the quick fit: the groups of `describe`, and reach.
+
+    The quick fit begins where that of ``first`` ended, which `fit` made of the learning rows.
+    """
     if draws is None:
-        return _answer_of_fit(model, quick_fit(model), data, False, seed, key)
+        start = None if first is None else _settings_of(first)
+        return _answer_of_fit(model, quick_fit(model, start), data, False, seed, key)
     return _answer_of_draws(model, draws, data, False, seed, key)
 
 

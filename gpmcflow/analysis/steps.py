@@ -77,7 +77,7 @@ class _Final(_Step):
             trees[path.parent.name][path.stem] = load_results(path)
         candidates = {model: Candidate.of_trees(own) for model, own in trees.items()}
         shown = chosen(candidates).name
-        self.earlier = trees[shown].get("posterior")
+        self.first, self.earlier = trees[shown]["fit"], trees[shown].get("posterior")
         return shown, data.whole(), fitting.ALL_ROWS
 
 
@@ -127,7 +127,8 @@ def final(job: Job) -> xr.DataTree:
     """What the shown model says once it has learnt from all rows: `fitting.answer`."""
     step = _Final(job)
     draws = None if step.settings["quick"] else load_results(job.input.draws)
-    return step.stamped(fitting.answer(step.model, step.data, draws, **step.streams))
+    answered = fitting.answer(step.model, step.data, draws, first=step.first, **step.streams)
+    return step.stamped(answered)
 
 
 def evidence(job: Job) -> xr.DataTree:

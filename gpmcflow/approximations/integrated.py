@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from scipy.linalg import lapack
-from scipy.special import logsumexp
+from scipy.special import chdtri, logsumexp
 
 from gpmcflow.approximations.conditional import (
     BasisPredictor,
@@ -68,6 +68,7 @@ FEWEST_ROUNDS = 2  # after which weights that would not settle in all rounds are
 LEAST_EFFECTIVE = 40.0  # draws, with which no more are made
 FEWEST, MOST = 25, 60  # settings that stand for all draws
 MOST_ROWS = 700  # up to which 200 fits take seconds
+OTHER_CLIMBS, RARELY = 2, 1e-3  # from settings of an earlier fit, and the chance that one is so far
 FARTHEST = 2.5  # of a start, in standard deviations of the hyperpriors
 SEARCHED = 300  # rows of a regression up to which all modes are searched for
 CHECKED, LATENTS = 5, 32  # settings at which draws of the latents check EP, and draws at each
@@ -284,14 +285,18 @@ def integrates(model: GPModel | MultiGPModel) -> bool:
     return not model.dim or has_normal_coordinates(model)
 
 
-def integrate(model: GPModel, *, checked: bool = True) -> IntegratedApproximation:
+def integrate(
+    model: GPModel, *, checked: bool = True, start: np.ndarray | None = None
+) -> IntegratedApproximation:
     """Fit the latents at settings of the hyperparameters that stand for their posterior.
 
     Modes of log Z(theta) + log p_h(theta) are climbed from where `maximise_evidence` begins; all of them are
     searched for in a regression of few rows. 100 draws of a mixture of Student-t densities there, with a
     share of the prior, get weights; while fewer than 40 are effective, or their Pareto k is above 0.7, 100 of
     the mixture refitted to them join, up to four times unless 500 at that rate would have fewer than 25
-    effective ones, and all count with the weights of all mixtures together (Veach & Guibas 1995).
+    effective ones, and all count with the weights of all mixtures together (Veach & Guibas 1995). With
+    ``start`` (s, d), settings of a fit of the same model given some of the rows, modes are climbed from their
+    mean, and from settings far from what that finds; by the usual search if the weights say that it missed.
     Pareto-smoothed weights are resampled to 25 to 60 settings of equal weight. Draws of the latents then say
     how far EP is off, unless its evidence need not be ``checked``.
 
@@ -307,9 +312,12 @@ def integrate(model: GPModel, *, checked: bool = True) -> IntegratedApproximatio
         return _without_draws(model, checked)
     density: Any = NormalDensity(model) if exact else WarmEvidence(model)
     rng = np.random.default_rng(SEED)
-    modes = climbed_modes(model, density, rng)
+    modes = [] if start is None else modes_near(density, model.parameters.to_normal(start))
+    modes = modes or climbed_modes(model, density, rng)
     x, log_weights = weighted_draws(density, Mixture.at_modes(modes, density), rng)
     smoothed, k = smooth_weights(log_weights)
+    if start is not None and not are_reliable(float(effective_size(log_weights)), k):
+        return integrate(model, checked=checked)
     shares = normalised_weights(smoothed)
     n = int(np.clip(1.0 / shares.max(), FEWEST, MOST))
     theta = density.theta(x[systematic_resample(shares, rng.random(), n)])
@@ -348,6 +356,21 @@ def climbed_modes(model: GPModel, density: LogDensity, rng: np.random.Generator)
             f"approximate: no fit converges at any of {len(starts)} places; check the hyperpriors of "
             f"{', '.join(model.names)}"
         )
+    return modes
+
+
+def modes_near(density: LogDensity, x: np.ndarray) -> list[Mode]:
+    """Modes of the density near settings x (s, d) that stood for it when it knew fewer rows, if any.
+
+    One climb begins at their mean; up to two others at the settings that are furthest from all modes found,
+    if that is farther than nearly all draws of a normal density are from its mode.
+    """
+    modes, far = more_modes(density, [], x.mean(0)[None]), np.sqrt(chdtri(x.shape[1], RARELY))
+    for _ in range(OTHER_CLIMBS if modes else 0):
+        away = np.array([min(mode.distance(at) for mode in modes) for at in x])
+        if away.max() < far:
+            break
+        modes = more_modes(density, modes, x[[away.argmax()]])
     return modes
 
 

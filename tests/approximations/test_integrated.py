@@ -20,7 +20,7 @@ from gpmcflow.approximations.integrated import (
     _with_ep_error,
     integrate,
 )
-from gpmcflow.approximations.mixture import Mixture
+from gpmcflow.approximations.mixture import Mixture, Mode
 from gpmcflow.errors import InputError
 from gpmcflow.models.regression_density import NormalDensity
 from tests.evidence.test_mixture_evidence import two_explanations
@@ -165,6 +165,45 @@ def test_settings_lie_in_both_modes(monkeypatch):
     assert np.mean(short) == pytest.approx(0.083, abs=0.05)
 
 
+@pytest.mark.parametrize("build", [measurements, labels])
+def test_a_fit_that_begins_at_one_of_fewer_rows_is_the_same(build, monkeypatch):
+    """From one climb in place of the usual search."""
+    model = build()
+    start = integrate(model.take(np.arange(0, 20, 2))).theta
+    whole = integrate(model)
+    monkeypatch.setattr(integrated, "climbed_modes", lambda *_: pytest.fail("the usual search"))
+    near = integrate(model, start=start)
+    assert near.reliable
+    error = np.hypot(whole.standard_error, near.standard_error)
+    assert abs(near.log_evidence - whole.log_evidence) < 4.0 * error
+    public = gp.approximate(model, integrated=True, start=start)
+    np.testing.assert_array_equal(public.theta, near.theta)
+
+
+def test_settings_of_both_modes_lead_to_both(monkeypatch):
+    """One climb from their mean ends in one of them."""
+    model, short = two_explanations(), []
+    for seed in range(6):
+        monkeypatch.setattr(integrated, "SEED", seed)
+        start = integrate(model).theta
+        assert (
+            len(integrated.modes_near(NormalDensity(model), model.parameters.to_normal(start))) == 2
+        )
+        fit = integrate(model, start=start)
+        assert abs(fit.log_evidence + 34.927) < 4.0 * fit.standard_error
+        short.append(np.mean(fit.parameters["length_scale"] < 0.25))
+    assert np.mean(short) == pytest.approx(0.083, abs=0.05)
+
+
+def test_a_start_that_misses_the_posterior_is_given_up(monkeypatch):
+    model = measurements()
+    whole = integrate(model)
+    lost = Mode(np.array([6.0]), 0.0, np.array([[1e4]]))
+    monkeypatch.setattr(integrated, "modes_near", lambda *_: [lost])
+    found = integrate(model, start=whole.theta)
+    np.testing.assert_array_equal(found.theta, whole.theta)
+
+
 def test_warm_fits_keep_the_evidence():
     model = labels()
     warm, cold = WarmEvidence(model), NormalEvidenceDensity(model, tolerance=1e-9)
@@ -219,6 +258,11 @@ def test_refusals_say_what_is_allowed():
         gp.approximate(labels(), "laplace", integrated=True)
     with pytest.raises(InputError, match="one latent function"):
         gp.approximate(labels().at(np.zeros(2)), integrated=True)
+    for start in (np.zeros(3), np.zeros((0, 2)), [np.nan, 0.0]):
+        with pytest.raises(
+            InputError, match=r"start has shape .*allowed: .* shape \(2,\) or \(s, 2\)"
+        ):
+            gp.approximate(labels(), start=start)
     with pytest.raises(InputError, match=r"found Approximation; allowed: .*integrated=True"):
         gp.leave_one_out(gp.approximate(labels()))
 

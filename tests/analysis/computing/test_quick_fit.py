@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.special import logsumexp
 
 import gpmcflow as gp
+from gpmcflow.analysis import fitting
 from gpmcflow.analysis.coefficients import straight_chances
 from gpmcflow.analysis.fitting import answer, fit, quick_fit, stored_predictors
 from gpmcflow.analysis.report import _near, checks
@@ -47,6 +48,24 @@ def test_held_out_rows_are_scored_by_the_mixture_of_settings(fitted):
         each -= np.log(own.target.scale)
     right = logsumexp(each, axis=0) - np.log(len(best.theta))
     np.testing.assert_allclose(quick["held_out/log_density"], right, rtol=1e-8)
+
+
+def test_the_answer_of_all_rows_begins_at_the_fit_of_some(fitted, monkeypatch):
+    own, made, _, quick = fitted
+    started = []
+
+    def begun(model, start=None):
+        started.append(start)
+        return quick_fit(model, start)
+
+    monkeypatch.setattr(fitting, "quick_fit", begun)
+    answer(made, own, None, first=quick, **KEY)
+    np.testing.assert_array_equal(started[0], quick["settings/theta"])
+    at_maximum = xr.DataTree.from_dict(
+        {"maximum": xr.Dataset({"theta": ("d", np.zeros(made.dim))})}
+    )
+    answer(made, own, None, first=at_maximum, **KEY)
+    np.testing.assert_array_equal(started[1], np.zeros((1, made.dim)))
 
 
 def test_evidence_is_that_of_the_settings_with_the_error_of_ep(fitted):
