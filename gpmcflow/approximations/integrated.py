@@ -375,18 +375,13 @@ def modes_near(density: LogDensity, x: np.ndarray) -> list[Mode]:
 
 
 def weighted_draws(
-    density: LogDensity,
-    first: Mixture,
-    rng: np.random.Generator,
-    effective: float | None = None,
+    density: LogDensity, first: Mixture, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws x (N, d) and log weights (N,), each over the mean density of all mixtures.
 
-    100 of a mixture at a time, refitted after each, until so many are ``effective`` (None: 40), or hope is
-    lost.
+    100 of a mixture at a time, refitted after each, until 40 are effective, or hope is lost.
     """
     mixtures, draws, values = [first], [], []
-    wanted = LEAST_EFFECTIVE if effective is None else effective
     while True:
         draws.append(mixtures[-1].draw(rng, ROUND))
         values.append(density.values(draws[-1]))
@@ -396,7 +391,7 @@ def weighted_draws(
         )
         log_weights = np.concatenate(values) - proposed
         size, n = effective_size(log_weights), len(mixtures)
-        settled = size >= wanted and not smooth_weights(log_weights)[1] > BAD_K
+        settled = size >= LEAST_EFFECTIVE and not smooth_weights(log_weights)[1] > BAD_K
         hopeless = n >= FEWEST_ROUNDS and size * ROUNDS / n < FEWEST
         if settled or hopeless or n == ROUNDS:
             return x, log_weights

@@ -334,18 +334,6 @@ class Mixture:
         """The same with ``factor`` times the scale matrices."""
         return Mixture(self.masses, self.locations, factor * self.scales, self.sides)
 
-    def beside(self, other: Mixture) -> Mixture:
-        """The components of both mixtures, each with half its mass."""
-        sides = [
-            np.ones((len(own.masses), 2, self.dim)) if own.sides is None else own.sides
-            for own in (self, other)
-        ]
-        masses, locations, scales = (
-            np.concatenate([getattr(self, name), getattr(other, name)])
-            for name in ("masses", "locations", "scales")
-        )
-        return Mixture(masses, locations, scales, np.concatenate(sides))
-
     def draw(self, rng: np.random.Generator, n: int) -> np.ndarray:
         """Independent draws x (n, d)."""
         component = np.searchsorted(self._ends, rng.random(n), side="right") - 1

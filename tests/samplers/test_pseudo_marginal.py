@@ -19,7 +19,7 @@ from gpmcflow.execution import Execution, array_digest
 from gpmcflow.samplers import sampling
 from gpmcflow.samplers.joint import pseudo_marginal
 from gpmcflow.samplers.joint.problem import JointProblem
-from gpmcflow.samplers.joint.pseudo_marginal import first_frame, prefers_pseudo_marginal
+from gpmcflow.samplers.joint.pseudo_marginal import prefers_pseudo_marginal
 
 NORMAL = gp.Hyperprior("norm", {"loc": 0.0, "scale": 1.0})
 SMALL = {"n_chains": 2, "n_draws": 12, "n_warmup": 2, "predictive": False}
@@ -338,11 +338,3 @@ def test_a_digest_tells_frames_apart_by_each_of_their_numbers():
     ]
     digests = {own.digest() for own in (frame, frame._replace(step_size=frame.step_size), *others)}
     assert len(digests) == 5
-
-
-def test_more_effective_draws_are_made_for_a_frame_where_they_are_asked_for():
-    n_fits = [
-        int(first_frame(labels(), np.random.default_rng(0), effective)[2]["n_fit"])
-        for effective in (None, 150.0)
-    ]
-    assert n_fits[1] >= n_fits[0] + 100

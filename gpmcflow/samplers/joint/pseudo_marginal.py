@@ -93,18 +93,16 @@ class EvidenceFrame(NamedTuple):
 
 
 def first_frame(
-    model: GPModel, rng: np.random.Generator, effective: float | None = None
+    model: GPModel, rng: np.random.Generator
 ) -> tuple[EvidenceFrame, np.ndarray, xr.Dataset]:
     """A frame by weighted draws of a mixture at the modes, starts x (k, d) of chains, and a report of both.
-
-    Draws are made until so many are ``effective``, 500 at most.
 
     Raises `NumericalError` where no mode is found.
     """
     density = WarmEvidence(model)
     modes = climbed_modes(model, density, rng)
     first = Mixture.at_modes(modes, density)
-    x, log_weights = weighted_draws(density, first, rng, effective)
+    x, log_weights = weighted_draws(density, first, rng)
     usable = np.isfinite(log_weights)
     x, log_weights = x[usable], log_weights[usable]
     smoothed, k = smooth_weights(log_weights)
@@ -113,7 +111,7 @@ def first_frame(
     fits = [density.fitted(theta) for theta in density.theta(x[chosen])]
     curvature = np.linalg.inv(modes[0].precision)
     frame = EvidenceFrame(
-        mixture=first.beside(Mixture.at_modes(modes).refitted(x, log_weights)).wider(WIDER),
+        mixture=first.wider(WIDER),
         step_size=FIRST_STEP,
         trials=rng.standard_normal((N_TRIALS, model.n_cases)),
         x=x[chosen],

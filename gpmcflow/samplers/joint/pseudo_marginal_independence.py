@@ -37,7 +37,6 @@ from gpmcflow.samplers.joint.pseudo_marginal import (
 from gpmcflow.samplers.protocol import Tuned, require_count
 
 JUDGED = 50  # proposals of the pilot that tell how good they are; chains start at some of them
-EFFECTIVE = 20  # draws for each hyperparameter that the mixture is fitted to
 TINY = 1e-12  # of a variance that rounding would take below zero
 
 
@@ -194,7 +193,7 @@ class PseudoMarginalIndependence(OnEvidence):
         model = problem.target
         rng = chain_generators(seed, *key, "proposals", chains=range(1)).generator(0)
         inner = WithoutMean(model).model
-        frame, _, report = first_frame(inner, rng, EFFECTIVE * inner.dim)
+        frame, _, report = first_frame(inner, rng)
         sampler = replace(self, frame=frame)
         transition = sampler.bind(model)
         tried = [transition.propose(rng) for _ in range(JUDGED)]
