@@ -107,7 +107,7 @@ def test_distributed(walk, expected, tmp_path, by_value):
 
     with (
         Client(
-            processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None
+            processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0"
         ) as client,
     ):
         how = replace(HOW, segment_length=20, scheduler=client)
@@ -123,7 +123,7 @@ def test_an_address_is_a_scheduler(walk, expected):
     from distributed import LocalCluster
 
     with LocalCluster(
-        processes=False, n_workers=1, protocol="tcp", host="127.0.0.1", dashboard_address=None
+        processes=False, n_workers=1, protocol="tcp", host="127.0.0.1", dashboard_address=":0"
     ) as cluster:
         arrays = run(
             walk(),

@@ -277,7 +277,9 @@ def test_chains_of_few_cases_with_heavy_tails_agree():
     model = gp.GPModel(x, y, gp.SquaredExponential(), gp.StudentT())
     model = model.with_y(model.simulate(rng, model.draw_prior(rng))[1])
     draws = gp.sample(model, n_chains=2, n_draws=200, predictive=False, seed=1)
-    assert sampler_of(draws).startswith("PseudoMarginal")  # half of the proposals are effective, about
+    assert sampler_of(draws).startswith(
+        "PseudoMarginal"
+    )  # half of the proposals are effective, about
     assert float(arviz_stats.rhat(draws["posterior/theta"]).max()) < 1.1
 
 

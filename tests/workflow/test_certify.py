@@ -115,7 +115,7 @@ def test_workers_of_a_cluster_give_the_same_bytes(plots, capsys):
     here = contents(plots / "results" / "plots")
     shutil.rmtree(plots / "results")
     with distributed.LocalCluster(
-        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+        n_workers=1, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0"
     ) as cluster:
         execution = f"execution: {{scheduler: '{cluster.scheduler_address}'}}\n"
         (plots / "plots.yaml").write_text(CONFIG + execution)
