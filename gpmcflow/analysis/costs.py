@@ -30,7 +30,6 @@ from gpmcflow.approximations.mixture import suits
 from gpmcflow.approximations.multi_laplace import multi_laplace
 from gpmcflow.approximations.multi_prediction import multi_predictor
 from gpmcflow.covariances.basis_blocks import BasisBlocks
-from gpmcflow.data.outcome_again import leak_words
 from gpmcflow.errors import InputError
 from gpmcflow.evidence.mixture_evidence import FIRST_WITH_DRAWS, FOR_THE_FIT
 from gpmcflow.evidence.model_evidence import MOST_TEMPERATURES
@@ -100,7 +99,7 @@ def _data(context: Context, name: str) -> Data:
         home = context.folder if "table" in settings["data"] else context.home
         table = prepare(name, settings, home, context.config["seed"], where)
         if table.leak:
-            context.notes.append(f"{where}: {leak_words(table.leak, table.target.name)}")
+            context.notes.append(f"{where}: {table.leak.words(table.target.name)}")
         context.notes += [f"{where}: {note}" for own in table.areas for note in own.notes()]
         return data_of_table(table)
 

@@ -12,6 +12,7 @@ import pandas as pd
 import xarray as xr
 
 from gpmcflow.data.codes import Encoding, GroupCode, NumberCode
+from gpmcflow.data.outcome_again import Leak
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_table import Part, PreparedTable
 from gpmcflow.data.target import Target
@@ -146,7 +147,9 @@ def rows_of(part: Part | None) -> Rows | None:
 
 def data_tree(table: PreparedTable) -> xr.DataTree:
     """Groups learning, held_out and new (X, y, .., until by case), with the encoding as an attribute."""
-    about = {"encoding": table.encoding.to_json(), "leak": table.leak or ""}
+    leak = table.leak or Leak("", in_order=False)
+    about = {"encoding": table.encoding.to_json(), "leak": leak.column}
+    about["leak_in_order"] = int(leak.in_order)
     groups = {"/": xr.Dataset(attrs=about)}
     for group, field in PARTS.items():
         rows = rows_of(getattr(table, field))

@@ -285,7 +285,7 @@ def _facts(
         "target": facts_of_target(target, {}),
         **{"coordinates": [], "n_rows": n, "n_learning": n, "n_used": n, "n_test": 0},
         **{"uses": {"learning": n}, "separated": separated(data), **of_all},
-        **{"score_by": LEAVE_ONE_OUT, "groups": [], "ids": [], "leak": "", "season": None},
+        **{"score_by": LEAVE_ONE_OUT, "groups": [], "ids": [], "leak": None, "season": None},
         **{"left_over": None, "checksum": array_digest({"X": model.X, "y": model.y}), "seed": seed},
         **{"seconds": 0.0, "shown": NAME, "shown_columns": [], "map_average": None, "yaml": None},
         **{

@@ -259,9 +259,10 @@ def write_report(
     seconds += sum(read_sidecar(folder / f"{k}.nc").get("job_seconds", 0.0) for k in finals)
     kept = [f"{m}/{k}.nc" for m in results for k in kinds_of(settings)]
     kept += [f"{k}.nc" for k in finals]
+    leak = stored.attrs["leak"]
     facts = _facts(settings, data, whole, folder) | {
         "name": name,
-        "leak": stored.attrs["leak"],
+        "leak": {"column": leak, "in_order": bool(stored.attrs["leak_in_order"])} if leak else None,
         "season": season,
         "left_over": left_over(answer, whole),
         "checksum": (checksum := stored.attrs["data_checksum"]),

@@ -48,7 +48,7 @@ N_SHIFTS = 4  # of them at which averages over all rows are compared with those 
 LARGEST_COUNT = 6  # counts whose probabilities are kept; those above are one class
 MAP_POINTS = 41  # of the grid along the longer side of a map
 AVERAGED_POINTS, MAP_ROWS = 31, 16  # and learning rows, where other columns are averaged over
-N_MAPS = 40  # settings of the hyperparameters that such a map is drawn from
+N_MAPS = 40  # settings of the hyperparameters that such a map is drawn from, and bands of grades and times
 NORMAL_95 = 1.96  # sd of half a 95 % interval: draws of neighbours differ by chance
 MAP_BLOCK = 160  # rows of places drawn jointly
 FAR, LEAST_FAR = 3.0, 0.08  # distances of neighbours, shares of a map: beyond, it is empty
@@ -169,10 +169,12 @@ def describe(
             draws.append(effects.sampled_averages(own, sweep, X, rng, n_each, linear=linear))
         if k in shifted and learnt is not None:
             fitted.append(np.atleast_2d(predictor.moments(learnt).mean.mean(0))[0])
-        of_all = zip(places.swept, swept, joint, strict=True) if k in shifted else ()
-        for at, (sweep, X, some) in enumerate(of_all):
-            shifts[at].append(effects.average_shift(own, sweep, X, linear=linear))
+        for at, (sweep, X, some) in enumerate(zip(places.swept, swept, joint, strict=True)):
+            if k in shifted:
+                shifts[at].append(effects.average_shift(own, sweep, X, linear=linear))
             g = len(sweep.values)
+            if k not in mapped:
+                continue
             if kind == "survival":
                 longer[at].append(average_survival(predictor, some, g, times / data.target.scale))
             if data.target.own.leveled:

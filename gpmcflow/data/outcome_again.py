@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, permutations
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -60,6 +61,8 @@ DAYS = (1.0, 7.0, 365.25 / 12.0, 365.25, 1.0 / 24.0)  # of units of time
 FEWEST_DATES = 20  # pairs of dates by which one is the end of the outcome
 DAY_AND_MORE, LONGEST_MONTH = 1.5, 31.5  # days by which the day, or the month, of both may be off
 NEARLY = 0.98  # rank correlation of a column that gives the outcome away
+FEWEST_TOLD, MOST_TOLD = 10, 2  # rows, and columns that each give it away
+TREND = 0.9  # rank correlation of the outcome with the order of the file, as of what grows over the years
 
 
 def find_outcome_again(
@@ -720,27 +723,73 @@ def _are_classes(numbers: np.ndarray, x: np.ndarray) -> bool:
     return bool((np.abs(means - levels) <= np.diff(levels).max()).all())
 
 
-def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> str | None:
-    """Return a column that runs with the order of the file and tells the outcome nearly perfectly alone."""
+class Leak(NamedTuple):
+    """A column that almost determines the outcome alone: in the order of the file, or in any."""
+
+    column: str
+    in_order: bool
+
+    def words(self, target: str) -> str:
+        """What may be wrong with it, and the line that drops it."""
+        cause = "is made from it, or was known only after it"
+        how = "alone almost determines"
+        if self.in_order:
+            cause = "is a row number or comes after the outcome"
+            how = "follows the order of the file and almost determines"
+        return f"{self.column} {how} {target}; if it {cause}: drop: [{yaml_text(self.column)}]"
+
+
+def find_leak(columns: Mapping[str, Column], inputs: list[str], outcome: np.ndarray) -> Leak | None:
+    """Return a column that tells the outcome nearly perfectly alone; first one in the order of the file.
+
+    Of others one that is among two at most, as more are measures of one thing; not where the outcome itself
+    goes with the order of the file, as what grows over the years goes with all that does.
+    """
     rows = np.isfinite(outcome)
-    for name in inputs if len(inputs) > 1 else ():  # a lone input in order is a calibration curve
+    told: dict[str, float] = {}
+    for name in inputs if len(inputs) > 1 else ():  # a lone input may be a calibration curve
         column = columns[name]
         if column.kind not in ("number", "whole") or is_time(name):
             continue
         known = rows & np.isfinite(column.values)
         x, y = column.values[known], outcome[known]
-        if len(x) < 10 or len(np.unique(x)) < 0.9 * len(x) or not _in_order(x):
+        if len(x) < FEWEST_TOLD:
             continue
-        ranks, score = pd.Series(x).rank(), pd.Series(y).rank()
-        largest = np.corrcoef(np.sort(ranks), np.sort(score))[0, 1]  # ties leave less than 1
-        if abs(np.corrcoef(ranks, score)[0, 1]) > NEARLY * largest:
-            return name
-    return None
+        share = _rank_share(x, y)
+        if share <= NEARLY:
+            continue
+        if len(np.unique(x)) >= 0.9 * len(x) and _in_order(x):
+            return Leak(name, in_order=True)
+        n_levels, many = (
+            len(np.unique(y)),
+            min(len(x) / MANY_CASES, len(np.unique(x)) / MOST_CLASSES),
+        )
+        if many > 1.0 and (n_levels > MOST_CLASSES or (n_levels == 2 and _parts_two(x, y))):
+            told[name] = share
+    if not 1 <= len(told) <= MOST_TOLD:
+        return None
+    known = outcome[rows]
+    if _rank_share(np.arange(len(known)), known) > TREND:
+        return None
+    return Leak(max(told, key=lambda name: told[name]), in_order=False)
 
 
-def leak_words(leak: str, target: str) -> str:
-    """Words for a column that `find_leak` found, with the line that drops it."""
-    return (
-        f"{leak} follows the order of the file and almost determines {target}; if it is a row number or "
-        f"comes after the outcome: drop: [{yaml_text(leak)}]"
+def _parts_two(x: np.ndarray, y: np.ndarray) -> bool:
+    """Return whether a threshold of x parts two values of y but for few rows of either."""
+    order = np.argsort(x, kind="stable")
+    x, above = x[order], y[order] == y.max()
+    ends = np.append(np.flatnonzero(np.diff(x) > 0), len(x) - 1)  # of equal numbers
+    wrong = np.cumsum(above)[ends] + np.sum(~above) - np.cumsum(~above)[ends]
+    least = min(wrong.min(), (len(x) - wrong).min())
+    return bool(
+        least <= (1.0 - NEARLY) * len(x) and least <= 0.1 * min(above.sum(), (~above).sum())
     )
+
+
+def _rank_share(x: np.ndarray, y: np.ndarray) -> float:
+    """|Rank correlation| of two columns, over the largest that their ties leave."""
+    ranks, score = pd.Series(x).rank(), pd.Series(y).rank()
+    if ranks.nunique() == 1 or score.nunique() == 1:
+        return 0.0
+    largest = np.corrcoef(np.sort(ranks), np.sort(score))[0, 1]
+    return float(abs(np.corrcoef(ranks, score)[0, 1]) / largest)

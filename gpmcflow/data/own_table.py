@@ -24,7 +24,7 @@ from gpmcflow.data.csv_table import (
 )
 from gpmcflow.data.known_files import NamedLevels, read_known
 from gpmcflow.data.layout import permutation
-from gpmcflow.data.outcome_again import find_leak
+from gpmcflow.data.outcome_again import Leak, find_leak
 from gpmcflow.data.own_settings import TableSettings, column_problems, read_settings, unknown
 from gpmcflow.data.target import (
     Target,
@@ -124,8 +124,8 @@ class PreparedTable(NamedTuple):
     """A file made ready: `test` and `new` are None where there are no such rows.
 
     `rows` (row, use) has each data row of the file once; `columns` (column, found, done) says what
-    became of each column; `checksum` is the SHA-256 of the file; `leak` names a column that follows the order
-    of the file and almost determines the outcome, if there is one; `areas` are the names of each graph.
+    became of each column; `checksum` is the SHA-256 of the file; `leak` is a column that almost determines
+    the outcome alone, if there is one; `areas` are the names of each graph.
     """
 
     target: Target
@@ -136,7 +136,7 @@ class PreparedTable(NamedTuple):
     rows: pd.DataFrame
     columns: pd.DataFrame
     checksum: str
-    leak: str | None = None
+    leak: Leak | None = None
     areas: Sequence[AreaNames] = ()
 
 

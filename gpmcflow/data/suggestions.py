@@ -43,7 +43,6 @@ from gpmcflow.data.outcome_again import (
     find_marked,
     find_outcome_again,
     find_rate,
-    leak_words,
 )
 from gpmcflow.data.outcome_kinds import KINDS
 from gpmcflow.data.own_settings import TableSettings, column_problems, text_of, unknown
@@ -584,7 +583,7 @@ def _notes(
             "event_value"
         )
     if leak := find_leak(columns, inputs, outcome):
-        lines.append(leak_words(leak, settings.target))
+        lines.append(leak.words(settings.target))
     free = [columns[name] for name in inputs if columns[name].kind in ("number", "whole")]
     if not settings.coordinates and (pair := may_be_places(free)):
         lines.append(

@@ -177,11 +177,18 @@ def test_a_season_of_the_week_is_told_by_its_days(finished):
 
 def test_what_a_page_warns_of_stands_first_and_a_season_that_is_left_is_told(finished):
     left = {"column": "speed", "period": 365.25, "name": "year"}
-    answer = answer_to(finished, curve_of(X), left_over=left, leak="run_no")
+    leak = {"column": "run_no", "in_order": True}
+    answer = answer_to(finished, curve_of(X), left_over=left, leak=leak)
     assert answer.index("Check the column run no") < answer.index("The expected vibration")
     assert "leave it out (drop: [run_no]) and run again" in answer
     assert "still repeats every year of speed" in answer
     assert "add periodic(speed, period=365.25) to its covariance" in answer
+    assert "it follows the order of the file and almost determines" in answer
+    answer = answer_to(finished, curve_of(X), leak=leak | {"in_order": False})
+    assert (
+        "Check the column run no: alone it almost determines vibration. If it is made from"
+        in answer
+    )
 
 
 def test_several_explanations_have_a_curve_and_a_share_each(finished):

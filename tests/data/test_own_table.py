@@ -8,6 +8,7 @@ import pytest
 
 from gpmcflow.data.csv_table import find_separator
 from gpmcflow.data.layout import permutation
+from gpmcflow.data.outcome_again import Leak
 from gpmcflow.data.own_table import encode_new, prepare_table, read_table
 from gpmcflow.errors import InputError, InputErrors
 
@@ -218,10 +219,40 @@ def test_a_column_that_leaks_the_outcome_is_named(tmp_path):
     """The file is sorted by the outcome, and a column without a telling name counts its rows."""
     rows = [f"{i % 7},{3 * i + i % 2},{int(i >= N // 2)}" for i in range(N)]
     csv(tmp_path, "dose,sample,ill", rows)
-    assert prepare(tmp_path, target="ill").leak == "sample"
+    assert prepare(tmp_path, target="ill").leak == Leak("sample", in_order=True)
     shuffled = np.random.default_rng(0).permutation(N)
     csv(tmp_path, "dose,sample,ill", [rows[i] for i in shuffled])
     assert prepare(tmp_path, target="ill").leak is None
+
+
+@pytest.mark.parametrize("outcome", ["price", "sold"])
+def test_a_column_that_almost_determines_the_outcome_is_named(tmp_path, outcome):
+    """The last bid and the price, or whether there was one; three of the kind are measures of one thing."""
+    rng = np.random.default_rng(1)
+    price = np.exp(rng.normal(3.0, 0.5, 90)).round(2)
+    bids = (price[:, None] * np.exp(0.02 * rng.normal(size=(90, 3)))).round(2)
+    y = price if outcome == "price" else (price > np.median(price)) * 1
+    bids = bids if outcome == "price" else bids + 40 * y[:, None]
+    unlike = np.exp(rng.normal(3.0, 0.5, 90)).round(2)
+
+    def leak(n_bids, order=slice(None), lone=False):
+        names = [f"bid{k}" for k in range(n_bids)]
+        other = [] if lone else [unlike[order]]
+        rows = zip(*bids[order].T[:n_bids], *other, y[order], strict=True)
+        header = ",".join([*names, *([] if lone else ["size"]), outcome])
+        csv(tmp_path, header, [",".join(map(str, row)) for row in rows])
+        return prepare(tmp_path, target=outcome).leak
+
+    found = leak(1)
+    assert found == Leak("bid0", in_order=False)
+    assert "alone almost determines" in found.words(outcome)
+    assert "drop: [bid0]" in found.words(outcome)
+    assert leak(2).column in ("bid0", "bid1")
+    assert leak(3) is leak(1, lone=True) is None
+    assert leak(0) is None
+    if outcome == "price":
+        grown = np.argsort(price + rng.normal(0.0, 2.0, 90))  # as over the years
+        assert leak(1, grown) is None
 
 
 def test_new_rows_without_an_exposure_count_for_one_unit(tmp_path):

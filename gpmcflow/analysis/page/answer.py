@@ -61,11 +61,14 @@ def _leak(analysis: Analysis) -> Markup:
     leak = analysis.info.get("leak")
     if not leak:
         return Markup("")
+    how, cause = "alone it almost determines", "is made from that, or was known only after it"
+    if leak["in_order"]:
+        how = "it follows the order of the file and almost determines"
+        cause = "is a row number, or was known only after the outcome"
     return Markup(
-        "<b>Check the column {}:</b> it follows the order of the file and almost determines {}. If it is a "
-        "row number, or was known only after the outcome, leave it out (drop: [{}]) and run again; the "
-        "answer below rests on it."
-    ).format(label(leak), label(analysis.target), leak)
+        "<b>Check the column {}:</b> {} {}. If it {}, leave it out (drop: [{}]) and run again; the answer "
+        "below rests on it."
+    ).format(label(leak["column"]), how, label(analysis.target), cause, leak["column"])
 
 
 def _failed(n: int) -> str:
