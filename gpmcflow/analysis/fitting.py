@@ -84,13 +84,14 @@ def quick_fit(
     """The fit of a quick answer: averaged over the hyperparameters where that takes seconds.
 
     At the maximum of the evidence for more than 700 rows, for several latent functions, and where a
-    hyperprior has no transform to a normal, or no setting a fit. It begins at ``start`` (s, d), settings of
-    the same model given some of the rows.
+    hyperprior has no transform to a normal, or no setting a fit. An average begins at ``start`` (s, d),
+    settings of the same model given some of the rows; a maximum is searched for anew, as another may be the
+    highest.
     """
     if integrates(model):
         with contextlib.suppress(NumericalError):
             return integrate(model, start=start)
-    return approximate(model, start=start)
+    return approximate(model)
 
 
 def _left_out(
@@ -169,12 +170,6 @@ def stored_predictors(model: GPModel, tree: xr.DataTree) -> Iterable[Any]:
     return predictors(fitted_at(model, tree["maximum/theta"].values), n_draws=1)
 
 
-def _settings_of(tree: xr.DataTree) -> np.ndarray:
-    """Theta (s, d) of a quick fit that `fit` stored."""
-    group = "settings" if "settings" in tree.children else "maximum"
-    return np.atleast_2d(tree[group]["theta"].values)
-
-
 def answer(
     model: GPModel,
     data: Data,
@@ -189,7 +184,8 @@ def answer(
     The quick fit begins where that of ``first`` ended, which `fit` made of the learning rows.
     """
     if draws is None:
-        start = None if first is None else _settings_of(first)
+        averaged = first is not None and "settings" in first.children
+        start = first["settings/theta"].values if averaged else None
         return _answer_of_fit(model, quick_fit(model, start), data, False, seed, key)
     return _answer_of_draws(model, draws, data, False, seed, key)
 

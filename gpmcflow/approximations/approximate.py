@@ -75,7 +75,6 @@ def approximate(
     method: str = ...,
     *,
     integrated: Literal[False] = ...,
-    start: np.ndarray | None = ...,
 ) -> Approximation: ...
 
 
@@ -112,7 +111,7 @@ def approximate(
         are too narrow where rows are few or hyperparameters many. Each of 100 or 200 weights takes a fit, of
         n^3 flops or more.
     start:
-        ``theta`` (d,) or (s, d) of a fit of the same model given other rows, some of these for example: the
+        With ``integrated`` the ``theta`` (s, d) of such a fit of the same model given some of these rows: the
         search begins there, which takes a fraction of the time.
 
     Returns
@@ -124,7 +123,8 @@ def approximate(
     ------
     InputError:
         For another kind of model, and an unknown method; with ``integrated`` for Laplace's method, several
-        latent functions, and a hyperprior without a transform to a normal; for a start of another shape.
+        latent functions, and a hyperprior without a transform to a normal; for a start of another shape, or
+        without ``integrated``.
     NumericalError:
         Where no fit converges.
 
@@ -141,14 +141,15 @@ def approximate(
     """
     if method not in FITS:
         raise unknown_name("approximate: method", method, FITS)
-    near = None if start is None else _settings(model, start)
+    if start is not None and not integrated:
+        raise InputError("approximate: found a start; allowed: with integrated=True alone")
     if integrated:
         if method != "ep" or not isinstance(model, GPModel):
             raise InputError(
                 'approximate: integrated=True is of a GPModel of one latent function with method="ep"; take '
                 "sample(model) for another"
             )
-        found = integrate(model, start=near)
+        found = integrate(model, start=None if start is None else _settings(model, start))
         tell_unreliable(found)
         return found
     if isinstance(model, LatentGaussianModel):
@@ -159,7 +160,7 @@ def approximate(
         raise InputError(
             f"approximate: found {type(model).__name__}; allowed: a GPModel or a LatentGaussianModel"
         )
-    best = maximise_evidence(model, method, None if near is None else near.mean(0))
+    best = maximise_evidence(model, method)
     if isinstance(best.fit, MultiLaplace):
         method = "laplace"
     else:
@@ -169,16 +170,15 @@ def approximate(
     return Approximation(method, parameters, best.theta, best.fit)
 
 
-def _settings(model: GPModel | LatentGaussianModel, start: np.ndarray) -> np.ndarray | None:
-    """A start as settings (s, d) of a model's free parameters; None of a model without any."""
-    dim = 0 if isinstance(model, LatentGaussianModel) else model.dim
-    settings = np.atleast_2d(np.asarray(start, dtype=np.float64))
-    if settings.shape[1:] != (dim,) or not len(settings) or not np.isfinite(settings).all():
+def _settings(model: GPModel, start: np.ndarray) -> np.ndarray:
+    """A start as settings (s, d) of a model's free parameters."""
+    settings = np.asarray(start, dtype=np.float64)
+    if settings.shape[1:] != (model.dim,) or not settings.size or not np.isfinite(settings).all():
         raise InputError(
-            f"approximate: start has shape {np.shape(start)}; allowed: finite numbers of shape ({dim},) or "
-            f"(s, {dim}), the theta of a fit of the same model"
+            f"approximate: start has shape {settings.shape}; allowed: finite numbers of shape "
+            f"(s, {model.dim}), the theta of a fit of the same model"
         )
-    return settings if dim else None
+    return settings
 
 
 def tell_unreliable(found: IntegratedApproximation) -> None:

@@ -22,14 +22,14 @@ _NO_Z = np.empty(0)
 NEAR = 0.01  # a search that moved no further has arrived
 
 
-def maximise_basis_evidence(model: GPModel, start: np.ndarray | None = None) -> np.ndarray:
+def maximise_basis_evidence(model: GPModel) -> np.ndarray:
     """Theta (d,) at the maximum of log Z(theta) + sum_i [l_i(h_i) - log site_i(h_i)], h the sites' mean.
 
     Sites are those of Newton's method at the last theta: at a maximum that stands still it is the evidence of
     Laplace's method, with W fixed; with Gaussian noise it is the marginal likelihood. Hyperpriors do not
     count, but length scales stay in the central share of theirs that the basis is made for. Searches start
-    where the data say, see `search_range`, and at the medians of the hyperpriors, or one at ``start``, theta
-    (d,); the better maximum counts, and one at an edge is logged.
+    where the data say, see `search_range`, and at the medians of the hyperpriors; the better maximum counts,
+    and one at an edge is logged.
 
     Raises `NumericalError` where the evidence is not finite at any start.
     """
@@ -38,8 +38,6 @@ def maximise_basis_evidence(model: GPModel, start: np.ndarray | None = None) -> 
         return basis_sites(model, model.parameters.normal.theta(x)[0], start)
 
     within = _range_of_basis(model)
-    if start is not None:
-        within = within._replace(starts=start[None])
     low, high = _normal(model, within.low), _normal(model, within.high)
     starts = [np.clip(_normal(model, theta), low, high) for theta in within.starts]
     _, slopes = model.parameters.normal.theta(starts[0])
@@ -47,12 +45,12 @@ def maximise_basis_evidence(model: GPModel, start: np.ndarray | None = None) -> 
     conjugate = model.likelihood.conjugate
     density, found, reason = None, [], None
     # with Gaussian noise no sites move, and a search is cheap
-    for x in starts if conjugate or len(starts) == 1 else (starts[0], starts[-1]):
+    for start in starts if conjugate else (starts[0], starts[-1]):
         try:
             if density is None:
-                density = density_of(model, None if conjugate else sites_at(x, None))
+                density = density_of(model, None if conjugate else sites_at(start, None))
             x, _ = frozen_maximum(
-                density, x, sites_at,
+                density, start, sites_at,
                 hyperprior=False, searches=SEARCHES, near=NEAR, low=low, high=high, scale=scale,
             )  # fmt: skip
             theta = density.coordinates.theta(x)[0]

@@ -55,9 +55,7 @@ class EvidenceMaximum(NamedTuple):
     fit: ExpectationPropagation | Laplace | MultiLaplace
 
 
-def maximise_evidence(
-    model: GPModel | MultiGPModel, method: str = "ep", start: np.ndarray | None = None
-) -> EvidenceMaximum:
+def maximise_evidence(model: GPModel | MultiGPModel, method: str = "ep") -> EvidenceMaximum:
     """Find the free parameters of a model at the maximum of its EP or Laplace evidence, by L-BFGS.
 
     Z is that of EP, with its gradient, or of Laplace's method, whose gradient is by differences; with
@@ -86,9 +84,6 @@ def maximise_evidence(
         A `GPModel`.
     method:
         "ep" or "laplace". Several latent functions take `maximise_multi_evidence`, whatever is stated.
-    start:
-        Theta (d,) near the maximum, such as that of the same model given some of the rows: the one search
-        begins there.
 
     Returns
     -------
@@ -113,12 +108,13 @@ def maximise_evidence(
     {'length_scale': 0.28, 'signal_sd': 0.9, 'mean': 0.0, 'noise_sd': 0.1}
     """
     if isinstance(model, MultiGPModel):
-        fit = maximise_multi_evidence(model, start)
+        fit = maximise_multi_evidence(model)
         return EvidenceMaximum(fit.theta, fit)
     if not model.dim:
         return EvidenceMaximum(np.empty(0), FITS[method](model.at()))
+    start = None
     if model.basis:
-        start = maximise_basis_evidence(model, start)
+        start = maximise_basis_evidence(model)
         if model.approximate_basis or model.likelihood.conjugate:
             return EvidenceMaximum(start, FITS[method](model.at(start)))
     search = _Search(model, method, start)
@@ -179,7 +175,6 @@ class _Search:
         self.failures: list[tuple[np.ndarray, str]] = []
         self.range = search_range(model)
         if start is not None:
-            start = np.clip(start, self.range.low, self.range.high)
             self.range = self.range._replace(starts=start[None])
         elif suits(model) and model.n_cases <= MOST_SEARCHED:
             starts = np.clip(self._modes(), self.range.low, self.range.high)
@@ -257,8 +252,7 @@ class _Search:
         Each start costs a fit. A search from one other than the first is made where it is the more likely
         one; with Gaussian noise, where fits are cheap, from each.
         """
-        plain = not self.model.kronecker and not self.model.basis
-        if self.model.n_cases > MOST_ROWS and plain and len(self.range.starts) > 1:
+        if self.model.n_cases > MOST_ROWS and not self.model.kronecker and not self.model.basis:
             self._begin_at_maxima_of_some_rows()
         return self._highest()
 

@@ -29,12 +29,11 @@ N_SCREENED = 8  # places, beside the median, of which the best is where the sear
 STEP = 1e-4  # of predictors and coordinates of the likelihood
 
 
-def maximise_multi_evidence(model: MultiGPModel, start: np.ndarray | None = None) -> MultiLaplace:
+def maximise_multi_evidence(model: MultiGPModel) -> MultiLaplace:
     """The Laplace fit at the maximum of its evidence over the free hyperparameters.
 
     Hyperpriors do not count, but for their width: the search, L-BFGS in their normal coordinates, stays
-    within 3 standard deviations of the median. It starts at the best of the median and 8 places about it, or
-    at a ``start`` theta (d,). All
+    within 3 standard deviations of the median. It starts at the best of the median and 8 places about it. All
     fits begin at the prior mean of the latents, so that the evidence is a function of the hyperparameters,
     also where there are several modes, and those of the search have a semidefinite W.
 
@@ -60,11 +59,8 @@ def maximise_multi_evidence(model: MultiGPModel, start: np.ndarray | None = None
 
     if not model.dim:
         return multi_laplace(model, np.empty(0))
-    if start is None:
-        places = ndtri(qmc.Sobol(model.dim, seed=0).random(N_SCREENED))
-        starts = np.concatenate([np.zeros((1, model.dim)), places])
-    else:
-        starts = np.clip(model.parameters.to_normal(start), -WIDEST, WIDEST)[None]
+    places = ndtri(qmc.Sobol(model.dim, seed=0).random(N_SCREENED))
+    starts = np.concatenate([np.zeros((1, model.dim)), places])
     values = [minus(x) for x in starts]
     worst = max((value for value in values if value < np.inf), default=0.0)
     best = minimize(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging
-from functools import partial
 
 import numpy as np
 import pytest
@@ -9,8 +8,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
-from gpmcflow.approximations import hyperparameters, multi_maximum, search
-from gpmcflow.approximations.approximate import approximate
+from gpmcflow.approximations import hyperparameters
 from gpmcflow.approximations.evidence_density import evidence_gradient
 from gpmcflow.approximations.expectation_propagation import expectation_propagation, quick_fit
 from gpmcflow.approximations.hyperparameters import maximise_evidence
@@ -33,7 +31,6 @@ from gpmcflow.likelihoods import (
     NegativeBinomial,
     Poisson,
     Probit,
-    Softmax,
     StudentT,
 )
 from gpmcflow.models.case_prior import prior_at
@@ -325,47 +322,6 @@ def test_the_maximum_of_many_rows_begins_at_those_of_some(likelihood, monkeypatc
     assert found[1].fit.log_evidence == pytest.approx(found[0].fit.log_evidence, abs=2e-3)
     np.testing.assert_allclose(found[1].theta, found[0].theta, atol=0.05)
     assert fits[1] < 0.8 * fits[0]
-
-
-@pytest.mark.parametrize("kind", ["numbers", "labels", "basis", "classes"])
-def test_a_search_that_begins_near_the_maximum_finds_it_from_fewer_fits(kind, monkeypatch):
-    """At that of half of the rows, the only place it begins at; `approximate` takes settings, too."""
-    rng = np.random.default_rng(4)
-    X = rng.uniform(0.0, 6.0, (120, 1))
-    f = 2.0 * np.sin(2.0 * X[:, 0]) + 0.8 * rng.standard_normal(120)
-    y = {"labels": np.sign(f), "classes": 1 + np.digitize(f, [-1.0, 1.0])}.get(kind, f)
-    likelihood = {"labels": Logistic(), "classes": Softmax(3)}.get(kind, Gaussian())
-    structure = "basis" if kind == "basis" else "auto"
-    build = partial(GPModel, structure=structure)
-    model = build(
-        X, y, SquaredExponential(Hyperprior("norm", {"loc": 0.0, "scale": 1.0})), likelihood
-    )
-    half = build(X[::2], y[::2], model.covariance, likelihood)
-    start, fits = maximise_evidence(half).theta, []
-    for module, name in (
-        (hyperparameters._Search, "objective"), (search, "value_and_slope"), (multi_maximum, "multi_laplace"),
-    ):  # fmt: skip
-        monkeypatch.setattr(module, name, counted(getattr(module, name), fits))
-    whole = maximise_evidence(model)
-    usual = len(fits)
-    monkeypatch.setattr(
-        hyperparameters, "find_modes", lambda *_: pytest.fail("a search for all modes")
-    )
-    near = maximise_evidence(model, start=start)
-    assert len(fits) - usual < 0.7 * usual
-    np.testing.assert_allclose(near.theta, whole.theta, atol=0.01)
-    public = approximate(model, start=[start - 0.1, start + 0.1])
-    np.testing.assert_allclose(public.theta, whole.theta, atol=0.01)
-
-
-def counted(function, calls):
-    """The function, which adds to a list at each call."""
-
-    def called(*args, **kwargs):
-        calls.append(1)
-        return function(*args, **kwargs)
-
-    return called
 
 
 def test_nothing_is_free(data):

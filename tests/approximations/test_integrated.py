@@ -258,11 +258,11 @@ def test_refusals_say_what_is_allowed():
         gp.approximate(labels(), "laplace", integrated=True)
     with pytest.raises(InputError, match="one latent function"):
         gp.approximate(labels().at(np.zeros(2)), integrated=True)
-    for start in (np.zeros(3), np.zeros((0, 2)), [np.nan, 0.0]):
-        with pytest.raises(
-            InputError, match=r"start has shape .*allowed: .* shape \(2,\) or \(s, 2\)"
-        ):
-            gp.approximate(labels(), start=start)
+    for start in (np.zeros(2), np.zeros((1, 3)), np.zeros((0, 2)), [[np.nan, 0.0]]):
+        with pytest.raises(InputError, match=r"start has shape .*allowed: .* shape \(s, 2\)"):
+            gp.approximate(labels(), integrated=True, start=start)
+    with pytest.raises(InputError, match="found a start; allowed: with integrated=True alone"):
+        gp.approximate(labels(), start=np.zeros((1, 2)))
     with pytest.raises(InputError, match=r"found Approximation; allowed: .*integrated=True"):
         gp.leave_one_out(gp.approximate(labels()))
 
