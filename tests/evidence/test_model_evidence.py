@@ -542,7 +542,8 @@ def test_little_overlap_rings_and_takes_the_ladder(monkeypatch):
 
 def test_given_draws_that_are_too_few_are_followed_by_new_chains(caplog):
     """Up to the number that is allowed; the estimate is that of longer chains."""
-    few = gp.sample(counts(), n_chains=2, n_draws=100, seed=1, predictive=False, execution=QUIET)
+    settings = {"n_chains": 2, "n_draws": 100, "predictive": False}
+    few = gp.sample(counts(), gp.JointSplitHMC(), seed=1, execution=QUIET, **settings)
     short, longer = (
         gp.model_evidence(
             counts(), draws=few, n_draws=n, target_error=1e-6, seed=2, execution=QUIET
