@@ -174,7 +174,7 @@ def test_quick_fits_keep_all_cores_busy(folder, monkeypatch):
     log = folder / "log"
 
     def called(plan, job, threads):
-        seconds = {"straight": 1.0, "curved": 0.1}.get(job.wildcards.get("model"), 0.3)
+        seconds = {"straight": 2.0, "curved": 0.1}.get(job.wildcards.get("model"), 0.3)
         began = time.monotonic()
         time.sleep(seconds if job.rule == "analysis_fit" else 0.0)
         seen = {"model": job.wildcards.get("model"), "rule": job.rule, "here": os.getpid() == own}
