@@ -255,6 +255,27 @@ def test_a_column_that_almost_determines_the_outcome_is_named(tmp_path, outcome)
         assert leak(1, grown) is None
 
 
+def test_a_column_that_tells_less_of_the_outcome_is_not_named(tmp_path):
+    """A rank correlation of 0.95, and numbers that only a few of those have whom they tell of."""
+    rng = np.random.default_rng(2)
+    price, size = np.exp(rng.normal(3.0, 0.5, (2, 90))).round(2)
+    late = np.arange(90) % 2
+
+    def leak(x, y):
+        csv(tmp_path, "x,size,y", [f"{a},{b},{c}" for a, b, c in zip(x, size, y, strict=True)])
+        return prepare(tmp_path, target="y").leak
+
+    assert leak((price * np.exp(0.18 * rng.normal(size=90))).round(2), price) is None
+    some = np.where((late == 1) & (rng.random(90) < 0.4), np.arange(90), 0)
+    assert leak(some, late) is None
+    for sign in (1, -1):
+        assert leak(sign * (50 * late + rng.permutation(90) % 45), late) == Leak("x", False)
+    rare = (np.arange(1000) >= 997) * 1
+    rows = [f"{i % 7},{3 * i + i % 2},{rare[i]}" for i in range(1000)]
+    csv(tmp_path, "dose,sample,ill", rows)
+    assert prepare(tmp_path, target="ill").leak == Leak("sample", in_order=True)
+
+
 def test_new_rows_without_an_exposure_count_for_one_unit(tmp_path):
     csv(tmp_path, "x,hours,y", counts())
     csv(tmp_path, "hours,x", ["2.5,3", ",4", "1,99"], "new.csv")
