@@ -71,10 +71,7 @@ class Approximation:
 
 @overload
 def approximate(
-    model: GPModel | LatentGaussianModel,
-    method: str = ...,
-    *,
-    integrated: Literal[False] = ...,
+    model: GPModel | LatentGaussianModel, method: str = ..., *, integrated: Literal[False] = ...
 ) -> Approximation: ...
 
 

@@ -110,7 +110,7 @@ CODE_WORDS = {
     "chamber", "cage", "tank", "drug", "poison", "condition", "genotype", "cultivar", "fertilizer",
     "cyl", "month", "weekday", "dow", "weathersit", "season", "rep", "replicate", "replication", "run",
     "precinct", "district", "borough", "parish", "province", "product", "experiment", "expt",
-    "soil", "geology", "landuse", "landcover",
+    "soil", "geology",
     *CODE_SYSTEMS,
 }  # fmt: skip
 STATES = {"married", "marstat", "mstat", "mstatus", "maritl"}  # of a person, more than two of them
