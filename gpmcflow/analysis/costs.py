@@ -27,7 +27,7 @@ from gpmcflow.approximations.hyperparameters import MOST_SEARCHED
 from gpmcflow.approximations.integrated import integrates
 from gpmcflow.approximations.leave_one_out import at_theta
 from gpmcflow.approximations.mixture import suits
-from gpmcflow.approximations.multi_laplace import multi_laplace
+from gpmcflow.approximations.multi_maximum import functions_fit
 from gpmcflow.approximations.multi_prediction import multi_predictor
 from gpmcflow.covariances.basis_blocks import BasisBlocks
 from gpmcflow.errors import InputError
@@ -196,9 +196,9 @@ def _timed(places: Places, model: GPModel) -> Unit:
 
 
 def _one_fit(model: GPModel | MultiGPModel, theta: np.ndarray) -> Callable:
-    """A fit at theta (d,): EP, or Laplace's method for several functions."""
+    """A fit at theta (d,)."""
     if isinstance(model, MultiGPModel):
-        return lambda: multi_laplace(model, theta)
+        return lambda: functions_fit(model, theta)
     at = model.at(theta)
     return lambda: expectation_propagation(at)
 

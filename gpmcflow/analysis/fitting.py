@@ -25,7 +25,7 @@ from gpmcflow.analysis.together import N_SETTINGS, with_together
 from gpmcflow.approximations import leave_one_out as left_out
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate, integrates
-from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.approximations.multi_laplace import FunctionsFit
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.contrasts.explanations import thetas
 from gpmcflow.errors import NumericalError
@@ -83,10 +83,10 @@ def quick_fit(
 ) -> Approximation | IntegratedApproximation:
     """The fit of a quick answer: averaged over the hyperparameters where that takes seconds.
 
-    At the maximum of the evidence for more than 700 rows, for several latent functions, and where a
-    hyperprior has no transform to a normal, or no setting a fit. An average begins at ``start`` (s, d),
-    settings of the same model given some of the rows; a maximum is searched for anew, as another may be the
-    highest.
+    At the maximum of the evidence for more than 700 rows, or rows x functions, for several latent functions
+    other than those of classes, and where a hyperprior has no transform to a normal, or no setting a fit. An
+    average begins at ``start`` (s, d), settings of the same model given some of the rows; a maximum is
+    searched for anew, as another may be the highest.
     """
     if integrates(model):
         with contextlib.suppress(NumericalError):
@@ -101,8 +101,8 @@ def _left_out(
     asked = kind in LEFT_OUT_RESPONSES
     if isinstance(best, IntegratedApproximation):
         return left_out.over_settings(best, responses=asked)
-    if isinstance(best.fit, MultiLaplace):
-        return left_out.over_laplace(best.fit)
+    if isinstance(best.fit, FunctionsFit):
+        return left_out.of_functions_fit(best.fit)
     if not model.basis and not model.likelihood.conjugate:
         found = left_out.of_fit(best.fit, best.sites.model.likelihood)
         density = found.log_density(model.y)
@@ -213,8 +213,9 @@ def _evidence(
         alarm = f"{NOT_ANNEALED}, as {rows}: the value of EP, of unknown error"
     elif model.likelihood.conjugate:
         error = 0.0
-    elif isinstance(best.fit, MultiLaplace):
-        alarm = f"{NOT_ANNEALED}: the value of Laplace's method, of unknown error"
+    elif isinstance(best.fit, FunctionsFit):
+        by = "EP" if best.fit.method == "ep" else "Laplace's method"
+        alarm = f"{NOT_ANNEALED}: the value of {by}, of unknown error"
     else:
         size = {"n_temperatures": settings["temperatures"], "n_particles": settings["particles"]}
         run = log_evidence(best, **size, seed=seed, key=(*key, "evidence"))

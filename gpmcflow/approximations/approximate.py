@@ -12,10 +12,8 @@ from gpmcflow.approximations.expectation_propagation import ExpectationPropagati
 from gpmcflow.approximations.hyperparameters import FITS, maximise_evidence
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate
 from gpmcflow.approximations.laplace import Laplace
-from gpmcflow.approximations.multi_laplace import (
-    MultiLaplace,
-    multi_laplace,
-)
+from gpmcflow.approximations.multi_laplace import FunctionsFit
+from gpmcflow.approximations.multi_maximum import functions_fit, takes_ep
 from gpmcflow.errors import InputError, unknown_name
 from gpmcflow.models.gaussian_sites import GaussianSites
 from gpmcflow.models.gp_model import GPModel
@@ -39,18 +37,18 @@ class Approximation:
     theta:
         Their coordinates (d,).
     fit:
-        The `ExpectationPropagation` or `Laplace` fit there; a `MultiLaplace` fit of several functions.
+        The `ExpectationPropagation` or `Laplace` fit there; a `FunctionsFit` of several functions.
     """
 
     method: str
     parameters: dict[str, float]
     theta: np.ndarray
-    fit: ExpectationPropagation | Laplace | MultiLaplace
+    fit: ExpectationPropagation | Laplace | FunctionsFit
 
     @property
     def sites(self) -> GaussianSites:
         """The Gaussian: prior times sites. Raises `InputError` for several latent functions."""
-        if isinstance(self.fit, MultiLaplace):
+        if isinstance(self.fit, FunctionsFit):
             raise InputError(
                 "approximate: the Gaussian of several latent functions has no sites of single cases, which "
                 "this needs; take sample(model), or model_evidence(model)"
@@ -101,7 +99,7 @@ def approximate(
         count there, but for their support), or a `LatentGaussianModel`.
     method:
         "ep", expectation propagation, or "laplace". Both are exact for Gaussian noise. Models of several
-        latent functions take Laplace's method with full blocks, whatever is stated.
+        latent functions other than `Softmax` take Laplace's method, whatever is stated.
     integrated:
         Average over the hyperparameters of a `GPModel`, instead of taking them at the maximum: a fit at each
         of 25 to 60 settings that stand for their posterior, hyperpriors included. At the maximum intervals
@@ -120,8 +118,8 @@ def approximate(
     ------
     InputError:
         For another kind of model, and an unknown method; with ``integrated`` for Laplace's method, several
-        latent functions, and a hyperprior without a transform to a normal; for a start of another shape, or
-        without ``integrated``.
+        latent functions other than those of `Softmax`, and a hyperprior without a transform to a normal; for
+        a start of another shape, or without ``integrated``.
     NumericalError:
         Where no fit converges.
 
@@ -141,10 +139,11 @@ def approximate(
     if start is not None and not integrated:
         raise InputError("approximate: found a start; allowed: with integrated=True alone")
     if integrated:
-        if method != "ep" or not isinstance(model, GPModel):
+        other = isinstance(model, MultiGPModel) and not takes_ep(model)
+        if method != "ep" or other or not isinstance(model, GPModel | MultiGPModel):
             raise InputError(
-                'approximate: integrated=True is of a GPModel of one latent function with method="ep"; take '
-                "sample(model) for another"
+                "approximate: integrated=True is of a GPModel of one latent function, or of classes, with "
+                'method="ep"; take sample(model) for another'
             )
         found = integrate(model, start=None if start is None else _settings(model, start))
         tell_unreliable(found)
@@ -158,8 +157,8 @@ def approximate(
             f"approximate: found {type(model).__name__}; allowed: a GPModel or a LatentGaussianModel"
         )
     best = maximise_evidence(model, method)
-    if isinstance(best.fit, MultiLaplace):
-        method = "laplace"
+    if isinstance(best.fit, FunctionsFit):
+        method = best.fit.method
     else:
         _tell_jitter(best.fit)
     values = model.natural(best.theta)
@@ -167,7 +166,7 @@ def approximate(
     return Approximation(method, parameters, best.theta, best.fit)
 
 
-def _settings(model: GPModel, start: np.ndarray) -> np.ndarray:
+def _settings(model: GPModel | MultiGPModel, start: np.ndarray) -> np.ndarray:
     """A start as settings (s, d) of a model's free parameters."""
     settings = np.asarray(start, dtype=np.float64)
     if settings.shape[1:] != (model.dim,) or not settings.size or not np.isfinite(settings).all():
@@ -191,7 +190,8 @@ def tell_unreliable(found: IntegratedApproximation) -> None:
 def fitted_at(model: GPModel | MultiGPModel, theta: np.ndarray) -> Approximation:
     """The fit of `approximate` at theta (d,), where nothing is searched for."""
     if isinstance(model, MultiGPModel):
-        return Approximation("laplace", {}, theta, multi_laplace(model, theta))
+        fit = functions_fit(model, theta)
+        return Approximation(fit.method, {}, theta, fit)
     return approximate(model.at(theta))
 
 

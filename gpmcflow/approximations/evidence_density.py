@@ -53,6 +53,11 @@ class EvidenceDensity(LogDensity):
         prior = prior_at(self.model, theta)
         return prior, self._quick(prior, theta)
 
+    def _gradient(
+        self, theta: np.ndarray, fit: QuickFit, prior: CasePrior | LatentGaussianModel
+    ) -> np.ndarray:
+        return evidence_gradient(self.model, theta, fit, prior)
+
     def log_prior(self, theta: np.ndarray) -> float:
         """log p_h(theta)."""
         return self.model.log_prior(theta)
@@ -78,7 +83,7 @@ class EvidenceDensity(LogDensity):
         priors = zip(model.parameters.free_priors, theta, strict=True)
         scores = np.array([prior.score(value) for prior, value in priors])
         value = fit.log_evidence + self.log_prior(theta)
-        return value, evidence_gradient(model, theta, fit, prior) + scores
+        return value, self._gradient(theta, fit, prior) + scores
 
 
 class NormalEvidenceDensity(EvidenceDensity):
@@ -109,7 +114,7 @@ class NormalEvidenceDensity(EvidenceDensity):
             prior, fit = self._at(theta)
         except NumericalError:
             return -np.inf, np.zeros(self.dim)
-        gradient = evidence_gradient(self.model, theta, fit, prior) * slopes - x
+        gradient = self._gradient(theta, fit, prior) * slopes - x
         return fit.log_evidence + self.log_prior(x), gradient
 
 

@@ -19,7 +19,7 @@ from gpmcflow.approximations.expectation_propagation import (
 )
 from gpmcflow.approximations.laplace import Laplace, laplace
 from gpmcflow.approximations.mixture import find_modes, suits
-from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.approximations.multi_laplace import FunctionsFit
 from gpmcflow.approximations.multi_maximum import maximise_multi_evidence
 from gpmcflow.approximations.search import search_range
 from gpmcflow.errors import NumericalError
@@ -52,7 +52,7 @@ class EvidenceMaximum(NamedTuple):
     """Coordinates theta (d,) of a model's free parameters, and the fit of the model there."""
 
     theta: np.ndarray
-    fit: ExpectationPropagation | Laplace | MultiLaplace
+    fit: ExpectationPropagation | Laplace | FunctionsFit
 
 
 def maximise_evidence(model: GPModel | MultiGPModel, method: str = "ep") -> EvidenceMaximum:
@@ -83,7 +83,7 @@ def maximise_evidence(model: GPModel | MultiGPModel, method: str = "ep") -> Evid
     model:
         A `GPModel`.
     method:
-        "ep" or "laplace". Several latent functions take `maximise_multi_evidence`, whatever is stated.
+        "ep" or "laplace". Several latent functions take `maximise_multi_evidence`.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def maximise_evidence(model: GPModel | MultiGPModel, method: str = "ep") -> Evid
     {'length_scale': 0.28, 'signal_sd': 0.9, 'mean': 0.0, 'noise_sd': 0.1}
     """
     if isinstance(model, MultiGPModel):
-        fit = maximise_multi_evidence(model)
+        fit = maximise_multi_evidence(model, method)
         return EvidenceMaximum(fit.theta, fit)
     if not model.dim:
         return EvidenceMaximum(np.empty(0), FITS[method](model.at()))

@@ -11,7 +11,8 @@ grow exponentially with the number of hyperparameters.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,6 +44,15 @@ from gpmcflow.approximations.mixture import (
     more_modes,
     suits,
 )
+from gpmcflow.approximations.multi_ep import (
+    FunctionsSites,
+    MultiEP,
+    fit_of_sites,
+    multi_expectation_propagation,
+)
+from gpmcflow.approximations.multi_gradient import ep_gradient
+from gpmcflow.approximations.multi_maximum import takes_ep
+from gpmcflow.approximations.multi_prediction import MultiPredictor, fit_predictor
 from gpmcflow.approximations.search import N_STARTS, search_range
 from gpmcflow.diagnostics.importance_weights import (
     BAD_K,
@@ -66,8 +76,9 @@ from gpmcflow.models.tempered import TemperedPath
 ROUND, ROUNDS = 100, 5  # draws of a mixture, and mixtures: each is fitted to the draws before
 FEWEST_ROUNDS = 2  # after which weights that would not settle in all rounds are given up
 LEAST_EFFECTIVE = 40.0  # draws, with which no more are made
+N_DRAWS = 8  # of several functions at each setting, in pairs, for predictions
 FEWEST, MOST = 25, 60  # settings that stand for all draws
-MOST_ROWS = 700  # up to which 200 fits take seconds
+MOST_ROWS, MOST_LATENTS = 700, 400  # up to which 200 fits take seconds; latents of several functions
 OTHER_CLIMBS, RARELY = 2, 1e-3  # from settings of an earlier fit, and the chance that one is so far
 FARTHEST = 2.5  # of a start, in standard deviations of the hyperpriors
 SEARCHED = 300  # rows of a regression up to which all modes are searched for
@@ -107,6 +118,28 @@ class WarmEvidence(NormalEvidenceDensity):
         """The fit at the nearest theta that was asked for."""
         nearest = int(np.square(np.array(self.thetas) - theta).sum(1).argmin())
         return self.fits[nearest]
+
+
+class WarmFunctionsEvidence(WarmEvidence):
+    """The same of several latent functions, by EP with sites over all functions of a case."""
+
+    def _at(self, theta: np.ndarray) -> tuple[None, MultiEP]:  # type: ignore[override]
+        start = self.fitted(theta) if self.fits else None
+        try:
+            fit = multi_expectation_propagation(self.model, theta, start, **self.of_fits)
+        except NumericalError:
+            if start is None:
+                raise
+            fit = multi_expectation_propagation(self.model, theta, **self.of_fits)
+        self.thetas.append(theta)
+        self.fits.append(fit.sites)
+        return None, fit
+
+    def _gradient(self, theta: np.ndarray, fit: MultiEP, prior: None) -> np.ndarray:  # type: ignore[override]
+        """Of sites that have settled, as curvatures are differences of it."""
+        with contextlib.suppress(NumericalError):  # then of those that there are
+            fit = multi_expectation_propagation(self.model, theta, fit.sites)
+        return ep_gradient(fit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,25 +258,71 @@ class IntegratedApproximation:
         sites = self.at(k)
         return State(sites.model, sites=sites).predictor()
 
+    def _error_at(self, k: int, rng: np.random.Generator) -> float:
+        """log p(y | theta) less EP's at a setting, by draws of the latents, plus the log of their number."""
+        sites = self.at(k)
+        eta = sites.predictor(rng.standard_normal((LATENTS, sites.model.dim)))
+        likelihood = sites.model.likelihood.log_density(eta, self.model.y)
+        ratio = TemperedPath(sites).log_ratio(eta, likelihood)
+        return float(logsumexp(ratio)) - evidence_of(sites)
+
     def to_dataset(self) -> xr.Dataset:
         """What `of_dataset` makes it of again, beside the model."""
+        stored = self._numbers_and_settings()
+        if self.sites is None:
+            return stored
+        precision, shift = self.sites[:, 0], self.sites[:, 1]
+        along = ("setting", "case")
+        return stored.assign(precision=(along, precision), shift=(along, shift))
+
+    def _numbers_and_settings(self) -> xr.Dataset:
         variables: dict[str, Any] = {"theta": (("setting", "parameter"), self.theta)}
-        if self.sites is not None:
-            variables["precision"] = (("setting", "case"), self.sites[:, 0])
-            variables["shift"] = (("setting", "case"), self.sites[:, 1])
         variables |= {name: getattr(self, name) for name in _NUMBERS}
         return xr.Dataset(
             variables, {"parameter": np.array(self.model.names, dtype=object).astype(str)}
         )
 
-    @classmethod
-    def of_dataset(cls, model: GPModel, stored: xr.Dataset) -> IntegratedApproximation:
+    @staticmethod
+    def of_dataset(model: GPModel | MultiGPModel, stored: xr.Dataset) -> IntegratedApproximation:
         """The approximation of a model that `to_dataset` stored."""
+        theta, numbers = stored["theta"].values, {name: float(stored[name]) for name in _NUMBERS}
+        if isinstance(model, MultiGPModel):
+            return IntegratedFunctions(model, theta, stored["sites"].values, **numbers)
         sites = None
         if "precision" in stored:
             sites = np.stack([stored["precision"].values, stored["shift"].values], axis=1)
-        numbers = {name: float(stored[name]) for name in _NUMBERS}
-        return cls(model, stored["theta"].values, sites, **numbers)
+        return IntegratedApproximation(model, theta, sites, **numbers)
+
+
+class IntegratedFunctions(IntegratedApproximation):
+    """The same of several latent functions: what `integrate` makes of a `MultiGPModel`.
+
+    ``sites`` (s, q, q + 1, n) are the precisions of the EP fits, (q, q, n), and beside them the shifts.
+    """
+
+    def at(self, k: int) -> MultiEP:  # type: ignore[override]
+        """The EP fit at a setting."""
+        sites = self.sites[k]  # type: ignore[index]
+        return fit_of_sites(self.model, self.theta[k], FunctionsSites(sites[:, :-1], sites[:, -1]))
+
+    def draws_at(self, k: int, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
+        """Mean (q, cases) of the linear predictors at a setting, and n draws about it (n, q, cases)."""
+        fit = self.at(k)
+        eta = self.model.predictor(fit.theta, fit.draw_latents(rng, 2 * n)[:n])
+        return fit.predictor, eta - fit.predictor
+
+    def predictors(self) -> Iterator[MultiPredictor]:  # type: ignore[override]
+        """The predictor of each setting, from draws of its fit."""
+        for k in range(len(self.theta)):
+            yield fit_predictor(self.at(k), N_DRAWS)
+
+    def _error_at(self, k: int, rng: np.random.Generator) -> float:
+        return float(logsumexp(self.at(k).log_ratios(rng, LATENTS))) - self.at(k).log_evidence
+
+    def to_dataset(self) -> xr.Dataset:
+        """What `of_dataset` makes it of again, beside the model."""
+        sites = ("setting", "function", "other", "case"), self.sites
+        return self._numbers_and_settings().assign(sites=sites)
 
 
 def are_reliable(effective_size: float, pareto_k: float) -> bool:
@@ -279,14 +358,23 @@ def _corrected_draws(
 
 
 def integrates(model: GPModel | MultiGPModel) -> bool:
-    """Whether `integrate` takes a model, and seconds: one latent function, at most `MOST_ROWS` rows."""
-    if isinstance(model, MultiGPModel) or model.n_cases > MOST_ROWS:
+    """Whether `integrate` takes a model, and seconds: at most `MOST_ROWS` rows.
+
+    Of several latent functions at most so many rows x functions and `MOST_LATENTS` latents, and likelihoods
+    that take EP, such as `Softmax`.
+    """
+    rows = model.n_cases
+    if isinstance(model, MultiGPModel):
+        if not takes_ep(model) or model.n_latents > MOST_LATENTS:
+            return False
+        rows = model.n_sites
+    if rows > MOST_ROWS:
         return False
     return not model.dim or has_normal_coordinates(model)
 
 
 def integrate(
-    model: GPModel, *, checked: bool = True, start: np.ndarray | None = None
+    model: GPModel | MultiGPModel, *, checked: bool = True, start: np.ndarray | None = None
 ) -> IntegratedApproximation:
     """Fit the latents at settings of the hyperparameters that stand for their posterior.
 
@@ -310,7 +398,9 @@ def integrate(
     exact = model.likelihood.conjugate
     if not model.dim:
         return _without_draws(model, checked)
-    density: Any = NormalDensity(model) if exact else WarmEvidence(model)
+    several = isinstance(model, MultiGPModel)
+    warm = WarmFunctionsEvidence if several else WarmEvidence
+    density: Any = NormalDensity(model) if exact else warm(model)
     rng = np.random.default_rng(SEED)
     modes = [] if start is None else modes_near(density, model.parameters.to_normal(start))
     modes = modes or climbed_modes(model, density, rng)
@@ -326,19 +416,33 @@ def integrate(
     if exact:
         return IntegratedApproximation(model, theta, None, value, error, size, k)
     fits = [density.fitted(row) for row in theta]
-    sites = np.array([[fit.precision, fit.shift] for fit in fits])
-    found = IntegratedApproximation(model, theta, sites, value, error, size, k)
+    found = _of_sites(model, theta, fits, value, error, size, k)
     return _with_ep_error(found, rng) if checked else found
 
 
-def _without_draws(model: GPModel, checked: bool) -> IntegratedApproximation:
+def _of_sites(
+    model: GPModel | MultiGPModel, theta: np.ndarray, fits: Sequence[Any], *numbers: float
+) -> IntegratedApproximation:
+    """The approximation of fits, or their sites, at settings theta (s, d)."""
+    if isinstance(model, MultiGPModel):
+        sites = [np.concatenate([fit.precision, fit.shift[:, None]], axis=1) for fit in fits]
+        return IntegratedFunctions(model, theta, np.array(sites), *numbers)
+    sites = [np.array([fit.precision, fit.shift]) for fit in fits]
+    return IntegratedApproximation(model, theta, np.array(sites), *numbers)
+
+
+def _without_draws(model: GPModel | MultiGPModel, checked: bool) -> IntegratedApproximation:
     """Of a model without free hyperparameters: one setting."""
+    if isinstance(model, MultiGPModel):
+        of_all = multi_expectation_propagation(model, np.empty(0))
+        numbers = of_all.log_evidence, 0.0, np.inf, -np.inf
+        found = _of_sites(model, np.empty((1, 0)), [of_all], *numbers)
+        return _with_ep_error(found, np.random.default_rng(SEED)) if checked else found
     fit = expectation_propagation(model.at())
     numbers = fit.log_evidence, 0.0, np.inf, -np.inf
     if model.likelihood.conjugate:
         return IntegratedApproximation(model, np.empty((1, 0)), None, *numbers)
-    sites = np.array([[fit.sites.precision, fit.sites.shift]])
-    found = IntegratedApproximation(model, np.empty((1, 0)), sites, *numbers)
+    found = _of_sites(model, np.empty((1, 0)), [fit.sites], *numbers)
     return _with_ep_error(found, np.random.default_rng(SEED)) if checked else found
 
 
@@ -347,7 +451,8 @@ def climbed_modes(model: GPModel, density: LogDensity, rng: np.random.Generator)
     known: list[Mode] = []
     if suits(model) and model.n_cases <= SEARCHED:
         known = find_modes(density, rng)
-    starts = np.array([model.parameters.to_normal(theta) for theta in search_range(model).starts])
+    one = model.parts[0] if isinstance(model, MultiGPModel) else model  # whose prior all share
+    starts = np.array([model.parameters.to_normal(theta) for theta in search_range(one).starts])
     starts = np.nan_to_num(starts)
     starts[:N_STARTS] = np.clip(starts[:N_STARTS], -FARTHEST, FARTHEST)
     modes = more_modes(density, known, starts)
@@ -402,12 +507,7 @@ def _with_ep_error(
     found: IntegratedApproximation, rng: np.random.Generator
 ) -> IntegratedApproximation:
     """The same with log p(y | theta) less EP's at some settings, by importance sampling of the latents."""
-    model, differences = found.model, []
-    for k in np.linspace(0, len(found.theta) - 1, CHECKED).astype(int):
-        sites = found.at(k)
-        eta = sites.predictor(rng.standard_normal((LATENTS, sites.model.dim)))
-        likelihood = sites.model.likelihood.log_density(eta, model.y)
-        ratio = TemperedPath(sites).log_ratio(eta, likelihood)
-        differences.append(logsumexp(ratio) - np.log(LATENTS) - evidence_of(sites))
+    places = np.linspace(0, len(found.theta) - 1, CHECKED).astype(int)
+    differences = [found._error_at(k, rng) - np.log(LATENTS) for k in places]
     mean, spread = float(np.mean(differences)), float(np.std(differences, ddof=1))
     return replace(found, ep_error=mean, ep_error_se=spread / np.sqrt(CHECKED))

@@ -16,8 +16,9 @@ from gpmcflow.approximations.expectation_propagation import (
     cavities,
     quick_fit,
 )
-from gpmcflow.approximations.integrated import IntegratedApproximation
-from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.approximations.integrated import IntegratedApproximation, IntegratedFunctions
+from gpmcflow.approximations.multi_ep import MultiEP
+from gpmcflow.approximations.multi_laplace import FunctionsFit
 from gpmcflow.diagnostics.importance_weights import (
     BAD_K,
     HARMLESS_SHARE,
@@ -261,6 +262,8 @@ def over_settings(fit: IntegratedApproximation, *, responses: bool = False) -> L
     model, response = fit.model, None
     if fit.sites is None:
         values = np.array([at_theta(model, theta) for theta in fit.theta])
+    elif isinstance(fit, IntegratedFunctions):
+        values = np.array([fit.at(k).log_left_out for k in range(len(fit.theta))])
     else:
         found = [of_sites(fit.at(k)) for k in range(len(fit.theta))]
         values = np.array([own.log_density(model.y) for own in found])
@@ -302,8 +305,10 @@ def over_function_draws(
     return LeaveOneOut(*_averaged(values), "draws")
 
 
-def over_laplace(fit: MultiLaplace, n_draws: int = 400) -> LeaveOneOut:
-    """As `over_function_draws`, of draws of a Gaussian fit at one setting of the hyperparameters."""
+def of_functions_fit(fit: FunctionsFit, n_draws: int = 400) -> LeaveOneOut:
+    """Of several functions at one setting: by the cavities of EP, or as `over_function_draws`, of draws."""
+    if isinstance(fit, MultiEP):
+        return LeaveOneOut(fit.log_left_out, np.zeros(len(fit.log_left_out)), "EP")
     latents = fit.draw_latents(np.random.default_rng(0), n_draws)
     values = of_functions(fit.model, fit.theta, latents)
     density, k = _averaged(values[None])

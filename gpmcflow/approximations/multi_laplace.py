@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
@@ -19,25 +20,23 @@ SHORTEST = 1e-10  # share of a step
 
 
 @dataclass(frozen=True, eq=False)
-class MultiLaplace:
-    """A Laplace fit of several functions at one setting of the hyperparameters.
+class FunctionsFit:
+    """A Gaussian fit to the latents of several functions at one setting of the hyperparameters.
 
     Attributes
     ----------
     model, theta:
         The model, and its free coordinates (d,).
     whitened_mean:
-        The mode of all functions in coordinates xi ~ N(0, I) a priori, (M,).
+        The mean of all functions in coordinates xi ~ N(0, I) a priori, (M,).
     factor:
         Lower triangular Cholesky factor of A = I + U'WU (M, M), the precision of xi.
     log_evidence:
         In nats.
     iterations:
-        Newton steps taken.
+        Newton steps or sweeps taken.
     predictor:
-        eta of all functions at the mode (q, n).
-    semidefinite:
-        Whether W is the positive semidefinite part of the information.
+        eta of all functions at the mean (q, n).
     """
 
     model: MultiGPModel
@@ -47,10 +46,11 @@ class MultiLaplace:
     log_evidence: float
     iterations: int
     predictor: np.ndarray
-    semidefinite: bool = False
+
+    method: ClassVar[str]  #: that made the fit: "laplace" or "ep"
 
     def draw_latents(self, rng: np.random.Generator, n_draws: int) -> np.ndarray:
-        """Draws of the latents of all functions, in pairs about the mode, (n_draws, n_latents)."""
+        """Draws of the latents of all functions, in pairs about the mean, (n_draws, n_latents)."""
         z = rng.standard_normal((-(-n_draws // 2), len(self.whitened_mean)))
         moves = solve_triangular(self.factor, z.T, lower=True, trans=1).T
         xi = self.whitened_mean + np.concatenate([moves, -moves])[:n_draws]
@@ -62,6 +62,33 @@ class MultiLaplace:
                 for c in functions:
                     rows[c] = rows[c] @ L.T
         return np.concatenate(rows, axis=1)
+
+    def log_ratios(self, rng: np.random.Generator, n: int) -> np.ndarray:
+        """log p(y | f) p(f) / q(f) (n,) at draws f of the fit q: their mean weight is p(y | theta)."""
+        model, full = self.model, self.model.full(self.theta)
+        z = rng.standard_normal((n, len(self.whitened_mean)))
+        xi = self.whitened_mean + solve_triangular(self.factor, z.T, lower=True, trans=1).T
+        maps, means = maps_at(model, self.theta)
+        parts = zip(np.split(xi, model.splits, axis=1), maps, means, strict=True)
+        eta = np.stack([own @ U.T + c for own, U, c in parts], axis=1)
+        log_prior = 0.5 * (np.square(z).sum(1) - np.square(xi).sum(1))
+        log_det = float(np.log(np.diagonal(self.factor)).sum())
+        return model.likelihood_at(full).log_density(eta, model.y) + log_prior - log_det
+
+
+@dataclass(frozen=True, eq=False)
+class MultiLaplace(FunctionsFit):
+    """A Laplace fit of several functions, at the mode of their latents.
+
+    Attributes
+    ----------
+    semidefinite:
+        Whether W is the positive semidefinite part of the information.
+    """
+
+    semidefinite: bool = False
+
+    method = "laplace"
 
 
 def multi_laplace(
@@ -110,14 +137,14 @@ def multi_laplace(
                 factor = np.linalg.cholesky(precision(maps, blocks))
             except np.linalg.LinAlgError:  # far from the mode, for which any step uphill will do
                 try:
-                    factor = np.linalg.cholesky(precision(maps, _semidefinite(blocks)))
+                    factor = np.linalg.cholesky(precision(maps, positive_part(blocks)))
                 except np.linalg.LinAlgError:
                     break
             step = cho_solve((factor, True), gradient)
             promise = float(gradient @ step)
             if promise < TOLERANCE:
                 if semidefinite and likelihood.indefinite:
-                    factor = np.linalg.cholesky(precision(maps, _semidefinite(blocks)))
+                    factor = np.linalg.cholesky(precision(maps, positive_part(blocks)))
                 log_evidence = value - float(np.log(np.diagonal(factor)).sum())
                 return MultiLaplace(
                     model, theta, xi, factor, log_evidence, iteration, eta, semidefinite
@@ -162,22 +189,21 @@ def curvature(
 ) -> np.ndarray:
     """The information of each case at eta (q, n), or its positive semidefinite part, (q, q, n)."""
     blocks = likelihood.information_blocks(eta, y)
-    return _semidefinite(blocks) if semidefinite and likelihood.indefinite else blocks
+    return positive_part(blocks) if semidefinite and likelihood.indefinite else blocks
 
 
-def _semidefinite(blocks: np.ndarray) -> np.ndarray:
+def positive_part(blocks: np.ndarray) -> np.ndarray:
     """The positive semidefinite part of each block, (q, q, n)."""
     values, vectors = np.linalg.eigh(np.moveaxis(blocks, -1, 0))
     return np.einsum("nak,nk,nbk->abn", vectors, np.maximum(values, 0.0), vectors)
 
 
 def precision(maps: list[np.ndarray], blocks: np.ndarray) -> np.ndarray:
-    """I + U'WU (M, M), W given by blocks (q, q, n)."""
-    rows = []
+    """I + U'WU (M, M), its lower triangle, W given by blocks (q, q, n)."""
+    ends = np.cumsum([0, *(U.shape[1] for U in maps)])
+    A = np.zeros((ends[-1], ends[-1]))
     for a, U in enumerate(maps):
-        rows.append(
-            np.concatenate([U.T @ (blocks[a, b][:, None] * V) for b, V in enumerate(maps)], axis=1)
-        )
-    A = np.concatenate(rows)
+        for b, V in enumerate(maps[: a + 1]):
+            A[ends[a] : ends[a + 1], ends[b] : ends[b + 1]] = U.T @ (blocks[a, b][:, None] * V)
     A.flat[:: len(A) + 1] += 1.0
     return A

@@ -19,7 +19,7 @@ from gpmcflow.approximations.conditional import (
     latent_predictor,
     mean_of_draws,
 )
-from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.approximations.multi_laplace import FunctionsFit
 from gpmcflow.approximations.predictive import QUANTILES, units_product
 from gpmcflow.likelihoods import MultiLikelihood
 from gpmcflow.models.latent_prior import CovarianceAt
@@ -126,7 +126,7 @@ def multi_predictor(
     return MultiPredictor(model, model.likelihood_at(model.full(theta)), parts)
 
 
-def fit_predictor(fit: MultiLaplace, n_draws: int) -> MultiPredictor:
+def fit_predictor(fit: FunctionsFit, n_draws: int) -> MultiPredictor:
     """The predictor of a fit, from draws of its Gaussian."""
     latents = fit.draw_latents(np.random.default_rng(0), n_draws)
     return multi_predictor(fit.model, fit.theta, latents, {})

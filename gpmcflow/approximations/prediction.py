@@ -21,7 +21,7 @@ from gpmcflow.approximations.conditional import (
 )
 from gpmcflow.approximations.draws import outcome_of, read_draws
 from gpmcflow.approximations.integrated import IntegratedApproximation
-from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.approximations.multi_laplace import FunctionsFit
 from gpmcflow.approximations.multi_prediction import (
     MultiConditional,
     MultiPredictor,
@@ -290,7 +290,7 @@ def predictors(
     if isinstance(source, IntegratedApproximation):
         return source.predictors()
     fit = getattr(source, "fit", source)
-    if isinstance(fit, MultiLaplace):
+    if isinstance(fit, FunctionsFit):
         return [fit_predictor(fit, N_DRAWS)]
     sites = getattr(source, "sites", source)
     if isinstance(sites, GaussianSites):

@@ -22,7 +22,7 @@ from gpmcflow.approximations.integrated import (
     integrate,
     integrates,
 )
-from gpmcflow.approximations.multi_laplace import MultiLaplace
+from gpmcflow.approximations.multi_laplace import FunctionsFit
 from gpmcflow.certificate.quick_answers import PREDICTOR
 from gpmcflow.errors import GpmcflowError, NumericalError
 from gpmcflow.evidence.model_evidence import model_evidence
@@ -430,7 +430,7 @@ def approximate_draws(
     """
     if averaged is None:
         best = approximate(model)
-        if isinstance(best.fit, MultiLaplace):
+        if isinstance(best.fit, FunctionsFit):
             return _of_functions(best.fit, rng, n)
         settings, sites = best.theta[None], best.sites
     else:
@@ -454,7 +454,7 @@ def approximate_draws(
     return Draws(*(values[order] for values in every))
 
 
-def _of_functions(fit: MultiLaplace, rng: np.random.Generator, n: int) -> Draws:
+def _of_functions(fit: FunctionsFit, rng: np.random.Generator, n: int) -> Draws:
     """n draws of a fit of several functions, in pairs about its mode."""
     eta = fit.model.predictor(fit.theta, fit.draw_latents(rng, n))
     likelihood = fit.model.likelihood_at(fit.model.full(fit.theta))

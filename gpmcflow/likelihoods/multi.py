@@ -66,6 +66,10 @@ class MultiLikelihood(Likelihood):
     def information_blocks(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the expected information of each case, or minus the Hessian of log p, (..., q, q, n)."""
 
+    def case_log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return log p(y_i | eta_i) (..., n), the first of `derivatives`."""
+        return self.derivatives(eta, y)[0]
+
     def information(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return the diagonal of `information_blocks`, (..., q, n)."""
         return np.einsum("...aan->...an", self.information_blocks(eta, y))
@@ -87,7 +91,7 @@ class MultiLikelihood(Likelihood):
 
     def log_mean(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return log E p(y_i | eta_i), eta ~ N(mean, diag variance), arrays (..., q, n); by `nodes`."""
-        terms = self.derivatives(self.at_nodes(mean, variance), y)[0]
+        terms = self.case_log_density(self.at_nodes(mean, variance), y)
         return logsumexp(terms, axis=0) - np.log(len(terms))
 
     def mean_response(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:

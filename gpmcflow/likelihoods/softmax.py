@@ -50,6 +50,7 @@ class Softmax(MultiLikelihood):
     discrete = True
     relative_sites = True
     same_prior = True
+    log_concave = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -125,6 +126,13 @@ class Softmax(MultiLikelihood):
         values = self.contrasts @ eta
         values -= values.max(axis=-2, keepdims=True)
         return values - np.log(np.exp(values).sum(axis=-2, keepdims=True))
+
+    def case_log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Return -log sum_c e^(eta_c - eta_y), the contrasts of each class with the one seen."""
+        away = self.contrasts[:, None] - self.contrasts[np.asarray(y, dtype=np.intp) - 1]
+        values = np.einsum("cna,...an->...cn", away, eta)
+        highest = values.max(axis=-2, keepdims=True)
+        return -highest[..., 0, :] - np.log(np.exp(values - highest).sum(axis=-2))
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return log p and its gradient A'(e_y - p)."""

@@ -254,7 +254,9 @@ def test_settings_that_miss_the_posterior_are_told(monkeypatch, caplog):
 
 
 def test_refusals_say_what_is_allowed():
-    with pytest.raises(InputError, match=r"one latent function with method=\"ep\"; take sample"):
+    with pytest.raises(
+        InputError, match=r"one latent function, or of classes, with method=\"ep\"; take sample"
+    ):
         gp.approximate(labels(), "laplace", integrated=True)
     with pytest.raises(InputError, match="one latent function"):
         gp.approximate(labels().at(np.zeros(2)), integrated=True)

@@ -1,0 +1,224 @@
+"""Expectation propagation of several latent functions: limits with known answers, and averages over it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+import gpmcflow as gp
+from gpmcflow.approximations import leave_one_out, multi_ep
+from gpmcflow.approximations.approximate import fitted_at
+from gpmcflow.approximations.integrated import (
+    IntegratedApproximation,
+    IntegratedFunctions,
+    integrate,
+    integrates,
+)
+from gpmcflow.approximations.multi_ep import fit_of_sites, multi_expectation_propagation
+from gpmcflow.approximations.multi_gradient import ep_gradient
+from gpmcflow.approximations.multi_maximum import maximise_multi_evidence
+from gpmcflow.errors import NumericalError
+
+HALF = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
+RNG = np.random.default_rng(3)
+PLACES = RNG.standard_normal((14, 2))
+CLASSES = np.array(["ash", "beech", "oak"])[(PLACES[:, 0] > 0).astype(int) + (PLACES[:, 1] > 0.5)]
+NEW = RNG.standard_normal((5, 2))
+
+
+def of_classes(covariance, words=CLASSES, places=PLACES):
+    return gp.GPModel(places, words, covariance, gp.Softmax())
+
+
+MODELS = {
+    "dense": lambda: of_classes(gp.Matern32(HALF, HALF)),
+    "basis": lambda: of_classes(gp.Linear(HALF) + gp.Constant(HALF)),
+    "four": lambda: of_classes(gp.Matern32(HALF, HALF), np.array(list("abcd"))[np.arange(14) % 4]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("amplitude", [0.5, 2.0, 5.0])
+def test_two_classes_are_logistic(amplitude):
+    """The latent function is sqrt(2) times as large: evidence, left-out cases and predictions agree."""
+    labels = np.where(PLACES[:, 0] + 0.4 * PLACES[:, 1] > 0.0, 1.0, -1.0)
+    words = np.where(labels > 0, "a", "b")
+    two = of_classes(gp.Matern32(1.0, amplitude), words)
+    one = gp.GPModel(
+        PLACES, labels, gp.Matern32(1.0, np.sqrt(2.0) * amplitude), gp.Logistic(), mean=0.0
+    )
+    fit, same = gp.approximate(two), gp.approximate(one)
+    assert fit.method == "ep"
+    assert fit.log_evidence == pytest.approx(same.log_evidence, abs=2e-3)
+    left_out = leave_one_out.of_fit(same.fit, one.likelihood).log_density(labels)
+    assert fit.fit.log_left_out == pytest.approx(left_out, abs=2e-3)
+    of_a = gp.predict(fit, NEW).response_probability.sel({"class": "a"})
+    assert of_a.values == pytest.approx(gp.predict(same, NEW).response_mean.values, abs=0.02)
+
+
+def test_a_single_case_is_exact():
+    """Its evidence is the average of the likelihood over the prior, and what it leaves out has no case."""
+    model = gp.GPModel(np.zeros((1, 2)), ["b"], gp.Matern32(1.0, 1.5), gp.Softmax(("a", "b", "c")))
+    fit = multi_expectation_propagation(model, np.empty(0))
+    assert fit.log_evidence == pytest.approx(np.log(1.0 / 3.0), abs=1e-6)
+    assert fit.log_left_out == pytest.approx(np.log(1.0 / 3.0), abs=1e-6)
+
+
+def test_the_evidence_is_near_the_truth():
+    """Of 6 cases, by 200,000 draws of the prior; draws of the fit make up for what EP misses."""
+    model = MODELS["dense"]().take(np.arange(6))
+    theta = np.zeros(2)
+    fit = multi_expectation_propagation(model, theta)
+    rng, L = np.random.default_rng(0), model.parts[0].cholesky(model.parts[0].full(theta))
+    eta = rng.standard_normal((200_000, 2, 6)) @ L.T
+    log_p = model.likelihood.log_density(eta, model.y)
+    truth = logsumexp(log_p) - np.log(len(log_p))
+    assert fit.log_evidence == pytest.approx(truth, abs=0.08)  # what EP misses
+    ratios = fit.log_ratios(np.random.default_rng(1), 4000)
+    assert logsumexp(ratios) - np.log(4000) == pytest.approx(truth, abs=0.03)
+    mean = np.exp(log_p - logsumexp(log_p)) @ eta.reshape(len(eta), -1)
+    assert fit.predictor.ravel() == pytest.approx(mean, abs=0.06)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_its_gradient_by_differences(name):
+    model = MODELS[name]()
+    theta = model.prior_median() + 0.2
+    fit = multi_expectation_propagation(model, theta, tolerance=1e-8)
+
+    def value(at):
+        return multi_expectation_propagation(model, at, fit.sites, tolerance=1e-8).log_evidence
+
+    steps = 1e-3 * np.eye(model.dim)
+    slopes = [(value(theta + step) - value(theta - step)) / 2e-3 for step in steps]
+    # nodes turn with the cavity, so that averages are a little off those of a fixed rule
+    assert ep_gradient(fit) == pytest.approx(slopes, rel=5e-3, abs=5e-3)
+
+
+def test_the_gradient_of_a_parameter_of_the_likelihood():
+    """Fits of a likelihood that is not log-concave are not asked for, but converge here."""
+    y = PLACES[:, 0] + 0.3 * PLACES[:, 1]
+    covariances = {"mean": gp.Matern32(1.0, 1.0), "scale": gp.Matern32(1.0, 0.3)}
+    model = gp.GPModel(PLACES, y, covariances, gp.StudentT(df=HALF, scale=1.0), mean=0.0)
+    assert model.names == ("df",)
+    theta = np.array([0.5])
+    fit = multi_expectation_propagation(model, theta, tolerance=1e-8)
+
+    def value(at):
+        return multi_expectation_propagation(model, at, fit.sites, tolerance=1e-8).log_evidence
+
+    steps = 1e-3 * np.eye(model.dim)
+    slopes = [(value(theta + step) - value(theta - step)) / 2e-3 for step in steps]
+    assert ep_gradient(fit) == pytest.approx(slopes, rel=0.02, abs=0.02)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_where_a_fit_begins_does_not_matter(name):
+    model = MODELS[name]()
+    theta = model.prior_median()
+    cold = multi_expectation_propagation(model, theta)
+    near = multi_expectation_propagation(model, theta + 0.1)
+    warm = multi_expectation_propagation(model, theta, near.sites)
+    assert warm.iterations <= cold.iterations
+    assert warm.log_evidence == pytest.approx(cold.log_evidence, abs=1e-5)
+    assert warm.predictor == pytest.approx(cold.predictor, abs=5e-3)
+    again = fit_of_sites(model, theta, cold.sites)
+    assert again.log_evidence == pytest.approx(cold.log_evidence, abs=1e-10)
+    assert again.factor == pytest.approx(cold.factor, abs=1e-10)
+
+
+def test_sites_that_do_not_settle_are_an_error(monkeypatch):
+    monkeypatch.setattr(multi_ep, "MOST_SWEEPS", 2)
+    with pytest.raises(NumericalError, match="EP of several functions: no convergence at"):
+        multi_expectation_propagation(MODELS["dense"](), np.zeros(2))
+
+
+@pytest.mark.parametrize("name", ["dense", "basis"])
+def test_the_search_ends_where_the_evidence_is_flat(name):
+    model = MODELS[name]()
+    best = maximise_multi_evidence(model)
+    assert best.method == "ep"
+    inside = np.abs(model.parameters.to_normal(best.theta)) < 2.99
+    assert ep_gradient(best)[inside] == pytest.approx(0.0, abs=0.05)
+    stored = fitted_at(model, best.theta)
+    assert stored.method == "ep"
+    assert stored.log_evidence == pytest.approx(best.log_evidence, abs=1e-8)
+
+
+def test_the_average_over_one_hyperparameter():
+    """log p(y) by the trapezium rule over an amplitude, and the amplitude's posterior mean."""
+    model = of_classes(gp.Matern32(1.0, HALF))
+    found = integrate(model)
+    grid = np.linspace(-2.5, 2.5, 101)
+    fits = [multi_expectation_propagation(model, np.array([at])).log_evidence for at in grid]
+    log_p = np.array(fits) + [model.log_prior(np.array([at])) for at in grid]
+    step = grid[1] - grid[0]
+    assert isinstance(found, IntegratedFunctions)
+    assert found.reliable
+    assert found.log_evidence == pytest.approx(logsumexp(log_p) + np.log(step), abs=0.05)
+    mean = np.exp(log_p - logsumexp(log_p)) @ grid
+    assert found.theta.mean() == pytest.approx(mean, abs=0.12)
+    assert abs(found.ep_error) < 0.2
+
+
+def test_what_is_stored_is_read_again():
+    model = MODELS["dense"]()
+    found = integrate(model)
+    again = IntegratedApproximation.of_dataset(model, found.to_dataset())
+    assert isinstance(again, IntegratedFunctions)
+    first, second = (gp.predict(fit, NEW).response_probability.values for fit in (found, again))
+    assert np.array_equal(first, second)
+    assert repr(again) == repr(found)
+
+
+def test_draws_at_a_setting_have_the_moments_of_its_fit():
+    found = integrate(MODELS["dense"]())
+    mean, about = found.draws_at(0, np.random.default_rng(0), 20_000)
+    fit = found.at(0)
+    assert mean == pytest.approx(fit.predictor)
+    assert about.mean(0) == pytest.approx(np.zeros((2, 14)), abs=0.05)
+    inside = np.linalg.inv(np.linalg.inv(fit.cavity_covariance) + np.moveaxis(fit.precision, -1, 0))
+    both = np.einsum("kan,kbn->nab", about, about) / len(about)
+    assert both == pytest.approx(inside, abs=0.06)
+
+
+def test_left_out_cases_of_an_average():
+    """Weights 1 / p(y_i | y_-i, theta) of the settings, as of one function."""
+    found = integrate(MODELS["dense"]())
+    values = np.array([found.at(k).log_left_out for k in range(len(found.theta))])
+    plain = np.log(len(values)) - logsumexp(-values, axis=0)
+    scores = leave_one_out.over_settings(found)
+    assert scores.by == "EP"
+    assert scores.log_density == pytest.approx(plain, abs=0.02)
+    assert gp.leave_one_out(found).attrs["elpd"] == pytest.approx(scores.log_density.sum())
+
+
+def test_classes_far_apart_are_told_apart():
+    """Laplace's Gaussian reaches across the boundary, where the posterior does not."""
+    x = np.concatenate([np.linspace(-3.0, -1.0, 15), np.linspace(1.0, 3.0, 15), np.full(15, 6.0)])
+    words = np.repeat(["a", "b", "c"], 15)
+    model = gp.GPModel(x, words, "squared_exponential() + constant()", gp.Softmax())
+    right = gp.predict(
+        gp.approximate(model, integrated=True), [-2.0, 2.0, 6.0]
+    ).response_probability
+    assert np.diagonal(right.values).min() > 0.9
+    laplace = gp.predict(gp.approximate(model, "laplace"), [-2.0, 2.0, 6.0]).response_probability
+    assert np.diagonal(laplace.values).max() < 0.8
+
+
+def test_which_models_are_averaged(monkeypatch):
+    assert integrates(MODELS["dense"]())
+    assert not integrates(
+        gp.GPModel(PLACES, PLACES[:, 0], gp.Matern32(HALF, HALF), gp.HeteroscedasticGaussian())
+    )
+    monkeypatch.setattr("gpmcflow.approximations.integrated.MOST_ROWS", 27)  # 14 rows x 2 functions
+    assert not integrates(MODELS["dense"]())
+    monkeypatch.setattr("gpmcflow.approximations.integrated.MOST_ROWS", 28)
+    assert integrates(MODELS["dense"]())
+
+
+def test_no_free_hyperparameter():
+    model = of_classes(gp.Matern32(1.0, 1.5))
+    found = integrate(model)
+    assert found.log_evidence == gp.approximate(model).log_evidence
+    assert found.theta.shape == (1, 0)
