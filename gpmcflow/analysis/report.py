@@ -253,8 +253,6 @@ def write_report(
     if "areas" in answer:
         made["areas"], outlines = area_table(answer), outline_table(whole)
         made |= {"outlines": outlines} if len(outlines) else {}
-    for table in set(OPTIONAL_TABLES) - set(made):  # of an earlier run with other settings
-        remove(folder / f"{table}.csv")
     seconds = sum(result.seconds for result in results.values())
     seconds += sum(read_sidecar(folder / f"{k}.nc").get("job_seconds", 0.0) for k in finals)
     kept = [f"{m}/{k}.nc" for m in results for k in kinds_of(settings)]
@@ -312,6 +310,8 @@ def effect_tables(
 
 def write_page(folder: Path, made: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> None:
     """Write tables, `info.json` and the page that is made of them."""
+    for name in set(OPTIONAL_TABLES) - set(made):  # of an earlier page of another outcome, or settings
+        remove(folder / f"{name}.csv")
     for name, table in made.items():
         write_csv(table, folder / f"{name}.csv")
     write_result_text(json.dumps(facts, indent=1), folder / "info.json")

@@ -15,6 +15,7 @@ from gpmcflow.diagnostics.importance_weights import normalised_weights
 from gpmcflow.errors import InputError, NumericalError
 from gpmcflow.models.gp_model import GPModel
 from gpmcflow.models.log_density import LogDensity
+from gpmcflow.models.multi_gp_model import MultiGPModel
 from gpmcflow.parameters.space import ParameterSpace
 
 # All modes of a density whose coordinates are standard normal a priori.
@@ -49,7 +50,7 @@ def suits(model: GPModel) -> bool:
     return model.likelihood.conjugate and _has_few_coordinates(model)
 
 
-def suits_by_ep(model: GPModel) -> bool:
+def suits_by_ep(model: GPModel | MultiGPModel) -> bool:
     """Whether a search by EP's evidence is: quick fits, up to 8 hyperparameters and 300 rows.
 
     On a grid a fit is far slower than a gradient.
@@ -59,25 +60,29 @@ def suits_by_ep(model: GPModel) -> bool:
     return quick and _has_few_coordinates(model)
 
 
-def has_quick_fits(model: GPModel) -> bool:
-    """Whether EP takes few sweeps, of log-concave factors, or quick ones, of Student-t."""
+def has_quick_fits(model: GPModel | MultiGPModel) -> bool:
+    """Whether EP takes few sweeps, of log-concave factors, or quick ones, of Student-t; of one function."""
+    if isinstance(model, MultiGPModel):
+        return False
     return model.likelihood.log_concave or not model.likelihood.frozen_sites
 
 
-def suits_by_careful_ep(model: GPModel) -> bool:
+def suits_by_careful_ep(model: GPModel | MultiGPModel) -> bool:
     """Whether EP's evidence is searched in seconds for factors that are not log-concave: up to 100 rows.
 
     EP takes many sweeps for them, so that chains, which are cheaper, come first.
     """
+    if isinstance(model, MultiGPModel):
+        return False
     quick = not (model.likelihood.log_concave or model.kronecker or model.basis)
     return quick and model.n_cases <= MOST_CAREFUL and _has_few_coordinates(model)
 
 
-def _has_few_coordinates(model: GPModel) -> bool:
+def _has_few_coordinates(model: GPModel | MultiGPModel) -> bool:
     return 0 < model.dim <= MOST_COORDINATES and has_normal_coordinates(model)
 
 
-def has_normal_coordinates(model: GPModel) -> bool:
+def has_normal_coordinates(model: GPModel | MultiGPModel) -> bool:
     """Whether each hyperprior has a transform to a normal."""
     try:
         return bool(model.parameters.normal)

@@ -356,6 +356,10 @@ def _require_mixture(model: GPModel, alone: bool) -> None:
     """Refuse what the route "mixture" cannot do."""
     where = 'model_evidence: route "mixture"'
     own = model.likelihood
+    if isinstance(model, MultiGPModel):
+        raise InputError(
+            f'{where}: found several latent functions; allowed: one; take route "two_ended" or "ladder"'
+        )
     if not (own.conjugate or has_quick_fits(model) or suits_by_careful_ep(model)):
         raise InputError(
             f"{where}: the {own.name} likelihood, which is not log-concave, so that EP fits of more than "

@@ -450,7 +450,10 @@ def _warn_of_rhat(tree: xr.DataTree, stats: xr.Dataset) -> None:
     traces = {"lp": stats["lp"]}
     if "theta" in tree["posterior"]:
         theta = tree["posterior"].to_dataset()["theta"].compute(scheduler="synchronous")
-        traces |= {name: theta.sel(theta_dim=name, drop=True) for name in theta["theta_dim"].values}
+        traces |= {
+            str(name).replace("/", "_"): theta.sel(theta_dim=name, drop=True)  # as of the posterior
+            for name in theta["theta_dim"].values
+        }
     rhat = arviz_stats.rhat(xr.Dataset(traces))
     limits = {name: rhat_limit(trace.values, len(traces)) for name, trace in traces.items()}
 

@@ -252,3 +252,18 @@ def test_times_of_which_no_end_was_seen_all_last(trial, tmp_path):
     seen = longer[longer["of"] == "all rows"]
     assert seen["longer"].tolist() == [1.0, 1.0]
     assert seen["time"].tolist() == [0.0, pytest.approx(trial["weeks"].max())]
+
+
+def test_a_page_replaces_one_of_another_outcome(ward, tmp_path):
+    """Tables of the earlier page, such as grades.csv of its classes, are gone, and not read as its own."""
+    classes = ward.assign(kind=np.resize(["a", "b", "c"], len(ward)))
+    first = gp.GPModel.from_frame(classes, "kind", "linear(age)", "softmax")
+    second = gp.GPModel.from_frame(ward, "age", "group(sex)", "gaussian")
+    gp.report(gp.approximate(first, integrated=True), tmp_path / "one")
+    assert (tmp_path / "one" / "grades.csv").exists()
+    gp.report(gp.approximate(second, integrated=True), tmp_path / "one")
+    gp.report(gp.approximate(second, integrated=True), tmp_path / "two")
+    one, two = (sorted(p.name for p in (tmp_path / name).iterdir()) for name in ("one", "two"))
+    assert one == two
+    pages = [(tmp_path / name / "report.html").read_text() for name in ("one", "two")]
+    assert pages[0] == pages[1]

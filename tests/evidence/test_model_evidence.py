@@ -572,3 +572,20 @@ def test_draws_of_times_known_to_an_interval_are_of_their_model():
     _require_same(draws, model(until))
     with pytest.raises(InputError, match="they are of another until"):
         _require_same(draws, model(until + 1.0))
+
+
+def test_classes_agree_with_the_average_of_their_fits():
+    """By chains, as the mixture is of one latent function; EP, corrected by draws, is another way."""
+    rng = np.random.default_rng(3)
+    places = rng.standard_normal((14, 2))
+    words = np.array(["a", "b", "c"])[(places[:, 0] > 0).astype(int) + (places[:, 1] > 0.5)]
+    half = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
+    model = gp.GPModel(places, words, gp.Matern32(half, half), gp.Softmax())
+    run = gp.model_evidence(model, seed=1)
+    value = run.evidence["log_evidence"].values[0]
+    error = run.evidence["standard_error"].values[0]
+    assert run.evidence.attrs["route"] != "mixture"
+    other, its_error = gp.approximate(model, integrated=True).checked_evidence
+    assert abs(value - other) < 4.0 * np.hypot(error, its_error) + 0.02
+    with pytest.raises(InputError, match="found several latent functions; allowed: one"):
+        gp.model_evidence(model, route="mixture")

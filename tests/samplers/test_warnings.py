@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -36,3 +37,13 @@ def test_a_chain_that_stands_still_for_a_time_is_told(caplog):
     lp[2, 60:100] = 0.0  # where the others are, so that R-hat is silent
     warn(tree_of(lp), gp.JointSplitHMC())
     assert "chain 2 stood still for 40 of 150 draws under JointSplitHMC(" in caplog.text
+
+
+def test_r_hat_of_a_length_scale_whose_column_has_a_slash(caplog):
+    """Of "C/N": results have no slash in a name, and so has the warning."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"C/N": rng.standard_normal(12), "pH": rng.standard_normal(12)})
+    model = gp.GPModel(frame, frame["pH"].values, "squared_exponential(ard=True)", gp.Gaussian(0.3))
+    draws = gp.sample(model, gp.JointSplitHMC(rounds=(20, 20)), n_chains=2, n_draws=4)
+    assert "length_scale[C_N]" in draws.posterior
+    assert draws.sample_stats.sizes["chain"] == 2
