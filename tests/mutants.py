@@ -2,7 +2,7 @@
 
 Draws operators of the package by a seed, changes one at a time in a scratch copy of the clone, and runs the
 fast tests that reach the changed file, then, if these pass, the slow ones. Prints a row for each change, and
-the share that each tier catches. A survivor is a missing test, unless the change affects no result.
+the share that each tier catches; undecided are those whose slow tests take more than 20 minutes. A survivor is a missing test, unless the change affects no result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ SWAPS = {
     ast.And: "or", ast.Or: "and",
 }  # fmt: skip
 NEAREST = 8  #: test files that run first, as most mutants die there
-MOST_SECONDS = 1200  #: a change may make a loop endless
+MOST_SECONDS = 1200  #: a change may make a loop endless; slow tests may take as long without it
+
+
+NO_END = "no end"
 
 
 class Mutant(NamedTuple):
@@ -129,7 +132,7 @@ def killed_by(clone: Path, tests: list[str], marks: str) -> str:
                 output, _ = process.communicate(timeout=MOST_SECONDS)
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)  # tests start processes of their own
-                return "no end"
+                return NO_END
         if process.returncode not in (0, 5):  # 5: no test of this tier
             failed = [x for x in output.splitlines() if x.startswith(("FAILED", "ERROR"))]
             return failed[0].split(" - ")[0] if failed else f"exit {process.returncode}"
@@ -153,7 +156,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--n", type=int, default=60)
     asked = parser.parse_args(arguments)
     drawn = random.Random(asked.seed).sample(list(mutants()), asked.n)
-    killed = {"fast": 0, "slow": 0, "": 0}
+    killed = {"fast": 0, "slow": 0, "undecided": 0, "": 0}
     with tempfile.TemporaryDirectory() as folder:
         clone = copy_of_clone(Path(folder, "clone"))
         for mutant in drawn:
@@ -163,14 +166,15 @@ def main(arguments: list[str]) -> int:
             for name, marks in {"fast": PLAIN, "slow": "slow"}.items():
                 test = killed_by(clone, tests, marks)
                 if test:
-                    tier = name
+                    tier = "undecided" if (name, test) == ("slow", NO_END) else name
                     break
             shutil.copy(ROOT / mutant.path, clone / mutant.path)
             killed[tier] += 1
             seconds = time.perf_counter() - began
             print(f"{tier or 'SURVIVED'} | {mutant} | {test} | {seconds:.0f} s", flush=True)
     fast, full = killed["fast"] / asked.n, (killed["fast"] + killed["slow"]) / asked.n
-    print(f"{asked.n} mutants: the fast tier kills {fast:.0%}, all tests kill {full:.0%}")
+    print(f"{asked.n} mutants: the fast tier kills {fast:.0%}, all tests kill {full:.0%}", end="")
+    print(f"; {killed['undecided']} undecided after {MOST_SECONDS} s" * bool(killed["undecided"]))
     return 0
 
 

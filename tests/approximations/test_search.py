@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import gpmcflow as gp
 from gpmcflow.approximations.integrated import integrate
-from gpmcflow.approximations.search import wiggling_starts
+from gpmcflow.approximations.search import frozen_maximum, wiggling_starts
 from gpmcflow.samplers.problem import pilot_starts
 
 
@@ -74,3 +76,25 @@ def test_a_start_that_wiggles_moves_with_the_units_of_the_inputs():
     assert (np.exp(one[0, :2]) < 0.06).all()
     twice = gp.GPModel(np.repeat(X, 2, axis=0), np.repeat(y, 2), gp.Matern32(), gp.Gaussian())
     assert len(wiggling_starts(twice)) == 1
+
+
+class _Hill:
+    """rest(x) = -|x - top|^2 / 2, with latents that no search moves."""
+
+    def __init__(self, top, n_z):
+        self.top, self.n_z, self.sites = np.asarray(top), n_z, None
+
+    def evaluate(self, x, z):
+        away = x - self.top
+        return SimpleNamespace(rest=-0.5 * float(away @ away), slope_x=-away)
+
+
+@pytest.mark.parametrize("n_z", [0, 3])
+@pytest.mark.parametrize("scale", [1.0, np.array([0.25, 4.0])])
+def test_a_search_at_frozen_sites_stays_between_its_ends(n_z, scale):
+    """Ends are those of x, whatever the units of its moves."""
+    found, _ = frozen_maximum(
+        _Hill([-5.0, 0.7], n_z), np.zeros(2), lambda x, sites: sites,
+        hyperprior=False, searches=40, near=1e-3, low=-2.0, high=0.5, scale=scale,
+    )  # fmt: skip
+    assert found == pytest.approx([-2.0, 0.5], abs=1e-6)

@@ -57,6 +57,14 @@ def test_a_rescaled_outcome_in_few_rows(tmp_path, rescaled, drop):
     assert set(seen(tmp_path, "x", a=a, x=other, y=y).dropped) == ({"y"} if drop else set())
 
 
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_rescaled_outcome_of_values_that_repeat(tmp_path, sign):
+    """Three rows for each value: neither column changes from most rows to the next."""
+    y = np.repeat(np.exp(np.linspace(1.0, 4.0, 8)).round(2), 3)[RNG.permutation(24)]
+    other = (sign * np.log(y)).round(6)
+    assert set(seen(tmp_path, "y", a=A[:24], x=other, y=y).dropped) == {"x"}
+
+
 @pytest.mark.parametrize("noise", [0.0, 0.08])
 def test_an_outcome_to_one_decimal_in_a_dozen_rows(tmp_path, noise):
     """Too few for a line: each is the log of the other to its last decimal, or is not."""
