@@ -2,7 +2,8 @@
 
 Draws operators of the package by a seed, changes one at a time in a scratch copy of the clone, and runs the
 fast tests that reach the changed file, then, if these pass, the slow ones. Prints a row for each change, and
-the share that each tier catches; undecided are those whose slow tests take more than 20 minutes. A survivor is a missing test, unless the change affects no result.
+the share that each tier catches; undecided are those whose slow tests take more than 20 minutes. A survivor
+is a missing test, unless the change affects no result.
 """
 
 from __future__ import annotations

@@ -78,7 +78,10 @@ FEWEST_ROUNDS = 2  # after which weights that would not settle in all rounds are
 LEAST_EFFECTIVE = 40.0  # draws, with which no more are made
 N_DRAWS = 8  # of several functions at each setting, in pairs, for predictions
 FEWEST, MOST = 25, 60  # settings that stand for all draws
-MOST_ROWS, MOST_LATENTS = 700, 400  # up to which 200 fits take seconds; latents of several functions
+MOST_ROWS, MOST_LATENTS = (
+    700,
+    400,
+)  # up to which 200 fits take seconds; latents of several functions
 OTHER_CLIMBS, RARELY = 2, 1e-3  # from settings of an earlier fit, and the chance that one is so far
 FARTHEST = 2.5  # of a start, in standard deviations of the hyperpriors
 SEARCHED = 300  # rows of a regression up to which all modes are searched for
