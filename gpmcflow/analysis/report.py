@@ -310,9 +310,8 @@ def effect_tables(
 
 def write_page(folder: Path, made: Mapping[str, pd.DataFrame], facts: Mapping[str, Any]) -> None:
     """Write tables, `info.json` and the page that is made of them."""
-    for name in set(OPTIONAL_TABLES) - set(
-        made
-    ):  # of an earlier page of another outcome, or settings
+    stale = set(OPTIONAL_TABLES) - set(made)  # of an earlier page of another outcome, or settings
+    for name in stale:
         remove(folder / f"{name}.csv")
     for name, table in made.items():
         write_csv(table, folder / f"{name}.csv")

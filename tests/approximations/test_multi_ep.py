@@ -222,3 +222,11 @@ def test_no_free_hyperparameter():
     found = integrate(model)
     assert found.log_evidence == gp.approximate(model).log_evidence
     assert found.theta.shape == (1, 0)
+
+
+@pytest.mark.parametrize("factor", [np.nan, -1e3])
+def test_sites_without_a_covariance_are_an_error(factor):
+    model = MODELS["dense"]()
+    start = multi_expectation_propagation(model, np.zeros(2)).sites * factor
+    with pytest.raises(NumericalError, match="no convergence at"):
+        multi_expectation_propagation(model, np.zeros(2), start)
