@@ -12,11 +12,13 @@ from gpmcflow.approximations.approximate import fitted_at
 from gpmcflow.approximations.integrated import (
     IntegratedApproximation,
     IntegratedFunctions,
+    WarmFunctionsEvidence,
     integrate,
     integrates,
 )
 from gpmcflow.approximations.multi_ep import fit_of_sites, multi_expectation_propagation
 from gpmcflow.approximations.multi_gradient import ep_gradient
+from gpmcflow.approximations.multi_laplace import multi_laplace
 from gpmcflow.approximations.multi_maximum import maximise_multi_evidence
 from gpmcflow.errors import NumericalError
 
@@ -112,6 +114,45 @@ def test_the_gradient_of_a_parameter_of_the_likelihood():
     assert ep_gradient(fit) == pytest.approx(slopes, rel=0.02, abs=0.02)
 
 
+def test_a_mean_moves_with_the_data():
+    """Of a function whose mean is not zero, as those of classes are."""
+    y = PLACES[:, 0] + 0.3 * PLACES[:, 1]
+    covariances = {"mean": gp.Matern32(1.0, 1.0), "scale": gp.Matern32(1.0, 0.3)}
+    noise = gp.StudentT(df=4.0, scale=1.0)
+    here, there = (
+        multi_expectation_propagation(
+            gp.GPModel(PLACES, y + c, covariances, noise, mean=c), np.empty(0)
+        )
+        for c in (0.0, 2.0)
+    )
+    assert there.log_evidence == pytest.approx(here.log_evidence, abs=1e-6)
+    assert there.predictor[0] == pytest.approx(here.predictor[0] + 2.0, abs=1e-4)
+
+
+def test_classes_swapped_are_mirrored():
+    """Two of three names change places: the nodes of the contrasts are those of before."""
+    fits = [
+        multi_expectation_propagation(
+            gp.GPModel(PLACES, CLASSES, gp.Matern32(1.0, 4.0), gp.Softmax(order)), np.empty(0)
+        )
+        for order in (("ash", "beech", "oak"), ("beech", "ash", "oak"), ("ash", "oak", "beech"))
+    ]
+    for fit in fits[1:]:
+        assert fit.log_evidence == pytest.approx(fits[0].log_evidence, abs=1e-6)
+
+
+def test_gradients_of_a_search_are_those_of_sites_that_settled():
+    """Fits of a search that begin nearby stop early; curvatures are differences of their gradients."""
+    model = MODELS["dense"]()
+    density = WarmFunctionsEvidence(model)
+    x = np.array([0.3, 0.4])
+    for step in (0.0, 1e-3):
+        _, gradient = density.evaluate_gradient(x + step)
+    theta, slopes = model.parameters.normal.theta(x + 1e-3)
+    right = ep_gradient(multi_expectation_propagation(model, theta, tolerance=1e-8))
+    assert gradient == pytest.approx(right * slopes - x - 1e-3, abs=5e-4)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_where_a_fit_begins_does_not_matter(name):
     model = MODELS[name]()
@@ -174,6 +215,7 @@ def test_what_is_stored_is_read_again():
 def test_draws_at_a_setting_have_the_moments_of_its_fit():
     found = integrate(MODELS["dense"]())
     mean, about = found.draws_at(0, np.random.default_rng(0), 20_000)
+    assert not np.allclose(about[10_000:], -about[:10_000])  # each is a draw of its own
     fit = found.at(0)
     assert mean == pytest.approx(fit.predictor)
     assert about.mean(0) == pytest.approx(np.zeros((2, 14)), abs=0.05)
@@ -230,3 +272,18 @@ def test_sites_without_a_covariance_are_an_error(factor):
     start = multi_expectation_propagation(model, np.zeros(2)).sites * factor
     with pytest.raises(NumericalError, match="no convergence at"):
         multi_expectation_propagation(model, np.zeros(2), start)
+
+
+def test_left_out_cases_at_the_maximum():
+    """By the cavities of EP; of Laplace's fit by its draws."""
+    model = MODELS["dense"]()
+    best = gp.approximate(model)
+    scores = leave_one_out.of_functions_fit(best.fit)
+    assert (scores.by, scores.pareto_k.max()) == ("EP", 0.0)
+    assert np.array_equal(scores.log_density, best.fit.log_left_out)
+    other = leave_one_out.of_functions_fit(fitted_at(model, best.theta).fit)
+    assert other.log_density == pytest.approx(scores.log_density, abs=1e-6)
+    laplace = leave_one_out.of_functions_fit(multi_laplace(model, np.zeros(2)))
+    at_same = leave_one_out.of_functions_fit(multi_expectation_propagation(model, np.zeros(2)))
+    assert laplace.by == "Laplace"
+    assert laplace.log_density == pytest.approx(at_same.log_density, abs=0.5)
