@@ -33,9 +33,7 @@ SWAPS = {
 }  # fmt: skip
 NEAREST = 8  #: test files that run first, as most mutants die there
 MOST_SECONDS = 1200  #: a change may make a loop endless; slow tests may take as long without it
-
-
-NO_END = "no end"
+NO_END = "no end"  #: after so many
 
 
 class Mutant(NamedTuple):

@@ -49,6 +49,7 @@ from gpmcflow.approximations.multi_ep import (
     MultiEP,
     fit_of_sites,
     multi_expectation_propagation,
+    warm_fit,
 )
 from gpmcflow.approximations.multi_gradient import ep_gradient
 from gpmcflow.approximations.multi_maximum import takes_ep
@@ -125,20 +126,14 @@ class WarmFunctionsEvidence(WarmEvidence):
     """The same of several latent functions, by EP with sites over all functions of a case."""
 
     def _at(self, theta: np.ndarray) -> tuple[None, MultiEP]:  # type: ignore[override]
-        start = self.fitted(theta) if self.fits else None
-        try:
-            fit = multi_expectation_propagation(self.model, theta, start, **self.of_fits)
-        except NumericalError:
-            if start is None:
-                raise
-            fit = multi_expectation_propagation(self.model, theta, **self.of_fits)
+        fit = warm_fit(self.model, theta, self.fitted(theta) if self.fits else None, **self.of_fits)
         self.thetas.append(theta)
         self.fits.append(fit.sites)
         return None, fit
 
     def _gradient(self, theta: np.ndarray, fit: MultiEP, prior: None) -> np.ndarray:  # type: ignore[override]
         """Of sites that have settled, as curvatures are differences of it."""
-        with contextlib.suppress(NumericalError):  # then of those that there are
+        with contextlib.suppress(NumericalError):  # else the gradient of those of the search serves
             fit = multi_expectation_propagation(self.model, theta, fit.sites)
         return ep_gradient(fit)
 

@@ -61,9 +61,7 @@ def suits_by_ep(model: GPModel | MultiGPModel) -> bool:
 
 
 def has_quick_fits(model: GPModel | MultiGPModel) -> bool:
-    """Whether EP takes few sweeps, of log-concave factors, or quick ones, of Student-t; of one function."""
-    if isinstance(model, MultiGPModel):
-        return False
+    """Whether EP takes few sweeps, of log-concave factors, or quick ones, of Student-t."""
     return model.likelihood.log_concave or not model.likelihood.frozen_sites
 
 
@@ -72,13 +70,13 @@ def suits_by_careful_ep(model: GPModel | MultiGPModel) -> bool:
 
     EP takes many sweeps for them, so that chains, which are cheaper, come first.
     """
-    if isinstance(model, MultiGPModel):
-        return False
     quick = not (model.likelihood.log_concave or model.kronecker or model.basis)
     return quick and model.n_cases <= MOST_CAREFUL and _has_few_coordinates(model)
 
 
 def _has_few_coordinates(model: GPModel | MultiGPModel) -> bool:
+    if isinstance(model, MultiGPModel):  # no evidence is made of their mixtures
+        return False
     return 0 < model.dim <= MOST_COORDINATES and has_normal_coordinates(model)
 
 

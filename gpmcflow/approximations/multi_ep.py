@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_solve, solve_triangular
-from scipy.special import ndtri
 
 from gpmcflow.approximations.mixture import symmetric_roots
 from gpmcflow.approximations.multi_laplace import FunctionsFit, maps_at, positive_part, precision
 from gpmcflow.errors import NumericalError
 from gpmcflow.execution import pin_blas
-from gpmcflow.likelihoods import MultiLikelihood
+from gpmcflow.likelihoods.multi import MultiLikelihood, sobol_nodes
 from gpmcflow.models.multi_gp_model import MultiGPModel
 
 TOLERANCE = 1e-4  # of what is left to go, in units of the marginals
@@ -197,6 +196,20 @@ def multi_expectation_propagation(
     )
 
 
+def warm_fit(
+    model: MultiGPModel,
+    theta: np.ndarray,
+    sites: FunctionsSites | None,
+    *,
+    tolerance: float = TOLERANCE,
+) -> MultiEP:
+    """The fit that begins at the sites of one nearby, if there is one, or anew if it does not converge."""
+    if sites is not None:
+        with contextlib.suppress(NumericalError):
+            return multi_expectation_propagation(model, theta, sites, tolerance=tolerance)
+    return multi_expectation_propagation(model, theta, tolerance=tolerance)
+
+
 def _cavities(
     now: _Gaussian, precision_: np.ndarray, shift: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -311,11 +324,7 @@ def _nodes(q: int) -> tuple[np.ndarray, np.ndarray]:
     if q == 2:
         return _polar_nodes()
     if q not in PER_FUNCTION:
-        from scipy.stats import qmc  # here: it takes long to load
-
-        half = ndtri(qmc.Sobol(q, seed=0).random(N_NODES // 2))
-        half /= np.sqrt(np.mean(half**2, axis=0))
-        return np.concatenate([half, -half]), np.full(N_NODES, -np.log(N_NODES))
+        return sobol_nodes(q, N_NODES), np.full(N_NODES, -np.log(N_NODES))
     x, w = np.polynomial.hermite_e.hermegauss(PER_FUNCTION[q])
     w /= w.sum()
     z = np.array(list(product(x, repeat=q)))

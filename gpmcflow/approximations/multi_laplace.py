@@ -30,7 +30,7 @@ class FunctionsFit:
     whitened_mean:
         The mean of all functions in coordinates xi ~ N(0, I) a priori, (M,).
     factor:
-        Lower triangular Cholesky factor of A = I + U'WU (M, M), the precision of xi.
+        Lower triangular Cholesky factor of A = I + U'WU (M, M), the precision of xi; W that of the sites.
     log_evidence:
         In nats.
     iterations:

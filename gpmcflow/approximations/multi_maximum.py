@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtri
 
-from gpmcflow.approximations.multi_ep import FunctionsSites, MultiEP, multi_expectation_propagation
+from gpmcflow.approximations.multi_ep import MultiEP, multi_expectation_propagation, warm_fit
 from gpmcflow.approximations.multi_gradient import ep_gradient, laplace_gradient
 from gpmcflow.approximations.multi_laplace import FunctionsFit, multi_laplace
 from gpmcflow.errors import NumericalError
@@ -51,7 +51,7 @@ def maximise_multi_evidence(model: MultiGPModel, method: str = "ep") -> Function
         nonlocal sites
         if not by_ep:
             return multi_laplace(model, theta, semidefinite=True)
-        fit = _warm(model, theta, sites)
+        fit = warm_fit(model, theta, sites)
         sites = fit.sites
         return fit
 
@@ -88,13 +88,3 @@ def maximise_multi_evidence(model: MultiGPModel, method: str = "ep") -> Function
             "ep" if by_ep else "laplace", WIDEST, ", ".join(at_edge),
         )  # fmt: skip
     return functions_fit(model, normal.theta(best.x)[0], method)
-
-
-def _warm(model: MultiGPModel, theta: np.ndarray, sites: FunctionsSites | None) -> MultiEP:
-    """The fit by EP that begins at sites nearby, or anew where that does not converge."""
-    if sites is not None:
-        try:
-            return multi_expectation_propagation(model, theta, sites)
-        except NumericalError:
-            pass
-    return multi_expectation_propagation(model, theta)

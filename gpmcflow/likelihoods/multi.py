@@ -87,7 +87,7 @@ class MultiLikelihood(Likelihood):
 
         They are a Sobol sequence and its mirror image, of variance 1.
         """
-        return _nodes(len(self.functions))
+        return sobol_nodes(len(self.functions), N_NODES)
 
     def log_mean(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return log E p(y_i | eta_i), eta ~ N(mean, diag variance), arrays (..., q, n); by `nodes`."""
@@ -106,9 +106,10 @@ class MultiLikelihood(Likelihood):
 
 
 @cache
-def _nodes(q: int) -> np.ndarray:
+def sobol_nodes(q: int, n: int) -> np.ndarray:
+    """Points (n, q) of N(0, I), a Sobol sequence and its mirror image, of variance 1."""
     from scipy.stats import qmc  # here: it takes long to load
 
-    half = ndtri(qmc.Sobol(q, seed=0).random(N_NODES // 2))
+    half = ndtri(qmc.Sobol(q, seed=0).random(n // 2))
     half /= np.sqrt(np.mean(half**2, axis=0))
     return np.concatenate([half, -half])

@@ -115,7 +115,7 @@ def test_the_gradient_of_a_parameter_of_the_likelihood():
 
 
 def test_a_mean_moves_with_the_data():
-    """Of a function whose mean is not zero, as those of classes are."""
+    """Of a function whose mean is not zero; functions of classes have none."""
     y = PLACES[:, 0] + 0.3 * PLACES[:, 1]
     covariances = {"mean": gp.Matern32(1.0, 1.0), "scale": gp.Matern32(1.0, 0.3)}
     noise = gp.StudentT(df=4.0, scale=1.0)
