@@ -53,6 +53,10 @@ class EvidenceDensity(LogDensity):
         prior = prior_at(self.model, theta)
         return prior, self._quick(prior, theta)
 
+    def _settled(self, theta: np.ndarray) -> tuple[CasePrior | LatentGaussianModel, QuickFit]:
+        """The same, of sites that gradients can be taken at."""
+        return self._at(theta)
+
     def _gradient(
         self, theta: np.ndarray, fit: QuickFit, prior: CasePrior | LatentGaussianModel
     ) -> np.ndarray:
@@ -77,7 +81,7 @@ class EvidenceDensity(LogDensity):
         """Log density and its gradient (d,), at the fixed point of EP."""
         model = self.model
         try:
-            prior, fit = self._at(theta)
+            prior, fit = self._settled(theta)
         except NumericalError:
             return -np.inf, np.zeros(self.dim)
         priors = zip(model.parameters.free_priors, theta, strict=True)
@@ -111,7 +115,7 @@ class NormalEvidenceDensity(EvidenceDensity):
         """Log density and its gradient (d,), at the fixed point of EP."""
         theta, slopes = self.model.parameters.normal.theta(x)
         try:
-            prior, fit = self._at(theta)
+            prior, fit = self._settled(theta)
         except NumericalError:
             return -np.inf, np.zeros(self.dim)
         gradient = self._gradient(theta, fit, prior) * slopes - x

@@ -11,7 +11,6 @@ grow exponentially with the number of hyperparameters.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -86,6 +85,7 @@ FARTHEST = 2.5  # of a start, in standard deviations of the hyperpriors
 SEARCHED = 300  # rows of a regression up to which all modes are searched for
 CHECKED, LATENTS = 5, 32  # settings at which draws of the latents check EP, and draws at each
 TOLERANCE = 1e-2  # of EP fits that begin at those nearby: log Z within 0.005 nats
+SETTLED = 3e-5  # of those of several functions of which gradients are taken
 SEED = 0  # of all draws, so that a model has one answer
 
 
@@ -126,15 +126,19 @@ class WarmFunctionsEvidence(WarmEvidence):
     """The same of several latent functions, by EP with sites over all functions of a case."""
 
     def _at(self, theta: np.ndarray) -> tuple[None, MultiEP]:  # type: ignore[override]
-        fit = warm_fit(self.model, theta, self.fitted(theta) if self.fits else None, **self.of_fits)
+        return None, self._fit(theta, **self.of_fits)
+
+    def _settled(self, theta: np.ndarray) -> tuple[None, MultiEP]:  # type: ignore[override]
+        """Closer to the fixed point, as curvatures are differences of gradients."""
+        return None, self._fit(theta, tolerance=SETTLED, enough=TOLERANCE)
+
+    def _fit(self, theta: np.ndarray, **of_fits: float) -> MultiEP:
+        fit = warm_fit(self.model, theta, self.fitted(theta) if self.fits else None, **of_fits)
         self.thetas.append(theta)
         self.fits.append(fit.sites)
-        return None, fit
+        return fit
 
     def _gradient(self, theta: np.ndarray, fit: MultiEP, prior: None) -> np.ndarray:  # type: ignore[override]
-        """Of sites that have settled, as curvatures are differences of it."""
-        with contextlib.suppress(NumericalError):  # else the gradient of those of the search serves
-            fit = multi_expectation_propagation(self.model, theta, fit.sites)
         return ep_gradient(fit)
 
 

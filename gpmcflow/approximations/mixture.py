@@ -41,6 +41,10 @@ STEP = 1e-3  # of the differences of gradients
 MOST_STEPS = 100  # of a climb
 STANDSTILL = 2e-9  # gain of a step over the value, at which a climb ends
 DEAR_STANDSTILL = 1e-6  # of a dear density: what its fits can tell
+SLOPE, DEAR_SLOPE = (
+    1e-3,
+    0.03,
+)  # nats per prior sd at which a climb ends: the latter are 0.001 nats or less
 # stands for the negative log density where there is none: a line search needs a number
 NOWHERE = 1e10
 
@@ -219,11 +223,10 @@ def _climb(density: LogDensity, start: np.ndarray, known: Sequence[Mode]) -> np.
 
     if close(start):
         return None
+    slope, standstill = (DEAR_SLOPE, DEAR_STANDSTILL) if density.dear else (SLOPE, STANDSTILL)
     top = minimize(
         negative, start, jac=True, method="L-BFGS-B", callback=check,
-        options={
-            "maxiter": MOST_STEPS, "gtol": 1e-3, "ftol": DEAR_STANDSTILL if density.dear else STANDSTILL,
-        },
+        options={"maxiter": MOST_STEPS, "gtol": slope, "ftol": standstill},
     )  # fmt: skip
     return None if top.fun >= NOWHERE or close(top.x) else top.x
 

@@ -9,7 +9,7 @@ from itertools import pairwise, product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg import lapack
 
 from gpmcflow.approximations.mixture import symmetric_roots
 from gpmcflow.approximations.multi_laplace import FunctionsFit, maps_at, positive_part, precision
@@ -17,12 +17,14 @@ from gpmcflow.errors import NumericalError
 from gpmcflow.execution import pin_blas
 from gpmcflow.likelihoods.multi import MultiLikelihood, sobol_nodes
 from gpmcflow.models.multi_gp_model import MultiGPModel
+from gpmcflow.numerics.exponentials import exponentials
 
 TOLERANCE = 1e-4  # of what is left to go, in units of the marginals
-MOST_SWEEPS = 100
-# Far from the fixed point sites go half of their way in a sweep, from nothing all of it, and less where they
-# swing, down to a tenth; near it Anderson's method takes the last sweeps together.
-HALF, LEAST_SHARE = 0.5, 0.1
+MOST_SWEEPS, WARM_SWEEPS = 100, 40  # the latter of fits that begin at the sites of one nearby
+# Far from the fixed point sites go all of their way in the first sweep, half of it in others, and less where
+# they swing, down to a tenth; near it Anderson's method takes the last sweeps together, and forgets them when
+# a step is longer than the one before.
+HALF, LEAST_SHARE, GROWTH = 0.5, 0.1, 1.5
 NEAR, REMEMBERED, RIDGE = 0.3, 5, 1e-8
 NARROWEST = 1e-6  # variance of a tilted distribution over that of its cavity
 N_RADII, N_ANGLES = 8, 18  # nodes of two functions
@@ -125,21 +127,21 @@ class _Gaussian:
         self.factor = np.linalg.cholesky(precision(maps, precision_))
         pull = shift - np.einsum("abn,bn->an", precision_, c)
         self.pulled = np.concatenate([U.T @ row for U, row in zip(maps, pull, strict=True)])
-        self.xi = cho_solve((self.factor, True), self.pulled, check_finite=False)
+        self.xi = lapack.dpotrs(self.factor.T, self.pulled)[0]  # in Fortran order, as LAPACK has it
         parts = zip(maps, np.split(self.xi, ends[1:-1]), strict=True)
         self.mean = np.stack([U @ part for U, part in parts]) + c
-        halves = []  # F^-1 U_a' of A = F F', below the rows that are zero
+        halves = []  # F^-1 U_a' of A = F F', from the rows that are not zero on
         for a, U in enumerate(maps):
-            right = np.zeros((ends[-1] - ends[a], len(U)))
-            right[: sizes[a]] = U.T
-            own = self.factor[ends[a] :, ends[a] :]
-            halves.append(solve_triangular(own, right, lower=True, check_finite=False))
+            rows = np.zeros((len(U), ends[-1] - ends[a]))
+            rows[:, : sizes[a]] = U
+            own = self.factor[ends[a] :, ends[a] :].T
+            halves.append(lapack.dtrtrs(own, rows.T, trans=1, overwrite_b=1)[0].T)
         q, n = c.shape
         self.covariance = np.empty((n, q, q))
         for a in range(q):
             for b in range(a + 1):
-                both = halves[b][ends[a] - ends[b] :]
-                self.covariance[:, a, b] = np.einsum("kn,kn->n", halves[a], both)
+                both = halves[b][:, ends[a] - ends[b] :]
+                self.covariance[:, a, b] = np.einsum("nk,nk->n", halves[a], both)
                 self.covariance[:, b, a] = self.covariance[:, a, b]
 
 
@@ -149,13 +151,16 @@ def multi_expectation_propagation(
     start: FunctionsSites | None = None,
     *,
     tolerance: float = TOLERANCE,
+    enough: float = TOLERANCE,
+    most: int = MOST_SWEEPS,
 ) -> MultiEP:
     """Fit a Gaussian to the latents of all functions by expectation propagation.
 
     The site of a case is a Gaussian of its q predictors, q x q precision included. A sweep finds where all
     sites would have the mean and the covariance of cavity times likelihood; they go a part of that way, near
     the fixed point by Anderson's method. The moments are averages over nodes of the cavity: a product
-    rule for up to three functions, a Sobol sequence for more. ``start`` are sites of a fit nearby.
+    rule for up to three functions, a Sobol sequence for more. ``start`` are sites of a fit nearby. After
+    ``most`` sweeps a step of less than ``enough`` will do in place of ``tolerance``.
 
     Source: Minka (2001); Rasmussen & Williams (2006), section 3.6, for one function; Seeger & Jordan (2004)
     and Riihimaki, Jylanki & Vehtari (2013), "Nested expectation propagation for Gaussian process
@@ -170,27 +175,29 @@ def multi_expectation_propagation(
     maps, means = maps_at(model, theta)
     q, n = len(maps), len(y)
     c = np.repeat(np.array(means)[:, None], n, axis=1)
-    cold = start is None
     sites = FunctionsSites(np.zeros((q, q, n)), np.zeros((q, n))) if start is None else start
-    path, last, share = _Path(), np.inf, HALF
+    short, path, last, share = _with_fewest_columns(maps), _Path(), np.inf, HALF
     astray = contextlib.suppress(np.linalg.LinAlgError)  # sites without a covariance
     with np.errstate(all="ignore"), astray:
-        for sweep in range(1, MOST_SWEEPS + 1):
-            now = _Gaussian(maps, c, *sites)
+        for sweep in range(1, most + 1):
+            now = _Gaussian(short, c, *sites)
             step = _matching(likelihood, y, *_cavities(now, *sites)) - sites
             sd = np.sqrt(np.einsum("naa->an", now.covariance))
             left = step.in_units(sd)
             away = float(np.abs(left).max())
             if not np.isfinite(away):
                 break
-            if away < tolerance:
-                return _fit(model, theta, now, sites, c, sweep)
+            if away < tolerance or (sweep == most and away < enough):
+                whole = now if short is maps else _Gaussian(maps, c, *sites)
+                return _fit(model, theta, whole, sites, c, sweep)
             if away < NEAR:
+                path = _Path() if away > last else path
+                last = away
                 sites = path.next(sites, step, sd).semidefinite()
                 continue
             path = _Path()
-            share = max(HALF * share, LEAST_SHARE) if away > last else share
-            sites, last = sites + step * (1.0 if cold and sweep == 1 else share), away
+            share = max(HALF * share, LEAST_SHARE) if away > last else min(GROWTH * share, HALF)
+            sites, last = sites + step * (1.0 if sweep == 1 else share), away
     raise NumericalError(
         f"EP of several functions: no convergence at {np.round(full, 3).tolist()}; take narrower hyperpriors"
     )
@@ -200,14 +207,23 @@ def warm_fit(
     model: MultiGPModel,
     theta: np.ndarray,
     sites: FunctionsSites | None,
-    *,
-    tolerance: float = TOLERANCE,
+    **of_fits: float,
 ) -> MultiEP:
     """The fit that begins at the sites of one nearby, if there is one, or anew if it does not converge."""
     if sites is not None:
         with contextlib.suppress(NumericalError):
-            return multi_expectation_propagation(model, theta, sites, tolerance=tolerance)
-    return multi_expectation_propagation(model, theta, tolerance=tolerance)
+            return multi_expectation_propagation(model, theta, sites, **of_fits, most=WARM_SWEEPS)
+    return multi_expectation_propagation(model, theta, **of_fits)
+
+
+def _with_fewest_columns(maps: list[np.ndarray]) -> list[np.ndarray]:
+    """Maps of the same U U', (n, n) in the place of those with more columns; these very ones if none has."""
+    n = len(maps[0])
+    wide = {id(U): U for U in maps if U.shape[1] > n}
+    if not wide:
+        return maps
+    short = {key: np.ascontiguousarray(np.linalg.qr(U.T, mode="r").T) for key, U in wide.items()}
+    return [short.get(id(U), U) for U in maps]
 
 
 def _cavities(
@@ -231,10 +247,11 @@ def _at_nodes(
     """log Z (n,) of each case, shares (node, n) of the nodes in it, and symmetric roots of the covariance."""
     z, log_weights = _nodes(len(mean))
     roots = symmetric_roots(covariance)
-    eta = mean + (z @ roots).transpose(1, 2, 0)
+    eta = (z @ roots.transpose(1, 2, 0).reshape(len(mean), -1)).reshape(-1, *mean.shape) + mean
     terms = likelihood.case_log_density(eta, y) + log_weights[:, None]
     highest = terms.max(0)
-    shares = np.exp(terms - highest)
+    shares = np.empty_like(terms)
+    exponentials((2.0 * (highest - terms)).ravel(), shares.ravel())
     total = shares.sum(0)
     return highest + np.log(total), shares / total, roots
 
@@ -264,7 +281,8 @@ def _matching(
     values = np.clip(values, NARROWEST, 1.0)
     along = np.einsum("nak,na->nk", vectors, m) / values
     back = np.linalg.solve(roots.swapaxes(1, 2), vectors)
-    precision_ = np.einsum("nak,nk,nbk->abn", back, 1.0 / values - 1.0, back)
+    precision_ = (back * (1.0 / values - 1.0)[:, None]) @ back.swapaxes(1, 2)
+    precision_ = np.ascontiguousarray(precision_.transpose(1, 2, 0))
     shift = np.einsum("nak,nk->an", back, along)
     return FunctionsSites(precision_, shift + np.einsum("abn,bn->an", precision_, mean))
 

@@ -18,6 +18,7 @@ from gpmcflow.approximations.multi_laplace import (
 from gpmcflow.likelihoods import MultiLikelihood
 from gpmcflow.models.case_prior import CasePrior
 from gpmcflow.models.gp_model import GPModel
+from gpmcflow.numerics.lapack import ROUTINES, invert_factored
 
 STEP = 1e-4  # of predictors and coordinates of the likelihood
 
@@ -29,7 +30,9 @@ class _Inverse:
         self.maps, _ = maps_at(fit.model, fit.theta)
         self.ends = np.cumsum([0, *(U.shape[1] for U in self.maps)])
         self.own = [slice(a, b) for a, b in pairwise(self.ends)]
-        self.whole = cho_solve((fit.factor, True), np.eye(self.ends[-1]))
+        columns = np.array(fit.factor.T, order="C")
+        invert_factored(ROUTINES, columns)  # what is below the diagonal of its transpose
+        self.whole = np.triu(columns) + np.triu(columns, 1).T
 
     def spread(self) -> np.ndarray:
         """Covariance of the functions of each case (q, q, n)."""

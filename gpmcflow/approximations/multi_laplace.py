@@ -195,7 +195,10 @@ def curvature(
 def positive_part(blocks: np.ndarray) -> np.ndarray:
     """The positive semidefinite part of each block, (q, q, n)."""
     values, vectors = np.linalg.eigh(np.moveaxis(blocks, -1, 0))
-    return np.einsum("nak,nk,nbk->abn", vectors, np.maximum(values, 0.0), vectors)
+    if not values.min() < 0.0:
+        return blocks
+    kept = (vectors * np.maximum(values, 0.0)[:, None]) @ vectors.swapaxes(1, 2)
+    return np.ascontiguousarray(kept.transpose(1, 2, 0))
 
 
 def precision(maps: list[np.ndarray], blocks: np.ndarray) -> np.ndarray:

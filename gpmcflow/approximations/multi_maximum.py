@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 
 import numpy as np
@@ -17,6 +18,8 @@ from gpmcflow.models.multi_gp_model import MultiGPModel
 log = logging.getLogger(__name__)
 WIDEST = 3.0  # standard deviations of the hyperprior, within which the maximum is looked for
 N_SCREENED = 8  # places, beside the median, of which the best is where the search starts
+# of the way from the prior median to hyperparameters at which EP does not converge from nothing
+WAY = (0.5, 0.75, 1.0)
 
 
 def takes_ep(model: MultiGPModel, method: str = "ep") -> bool:
@@ -26,9 +29,15 @@ def takes_ep(model: MultiGPModel, method: str = "ep") -> bool:
 
 def functions_fit(model: MultiGPModel, theta: np.ndarray, method: str = "ep") -> FunctionsFit:
     """The fit at theta (d,), by EP or Laplace's method."""
-    if takes_ep(model, method):
+    if not takes_ep(model, method):
+        return multi_laplace(model, theta)
+    with contextlib.suppress(NumericalError):
         return multi_expectation_propagation(model, theta)
-    return multi_laplace(model, theta)
+    median, sites = model.prior_median(), None
+    for share in WAY:
+        fit = multi_expectation_propagation(model, median + share * (theta - median), sites)
+        sites = fit.sites
+    return fit
 
 
 def maximise_multi_evidence(model: MultiGPModel, method: str = "ep") -> FunctionsFit:

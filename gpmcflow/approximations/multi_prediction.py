@@ -90,14 +90,28 @@ class MultiPredictor:
 
     def moments(self, X_new: np.ndarray) -> MultiConditional:
         """Means and variances at each of the coded inputs (m, p)."""
-        own = [part.moments(X_new) for part in self.parts]
-        mean, variance = (np.stack([part[k] for part in own], axis=1) for k in range(2))
+        n = len(self.coefficients)
+        mean, variance = np.empty((2, n, len(self.parts), len(X_new)))
+        for functions, part in self._of_one_prior():
+            own = part.moments(X_new)
+            for made, values in ((mean, own.mean), (variance, own.variance)):
+                made[:, functions] = values.reshape(len(functions), n, -1).swapaxes(0, 1)
         return MultiConditional(mean, variance, [self.likelihood])
 
     def draw(self, X_new: np.ndarray, rng: np.random.Generator, n: int) -> np.ndarray:
         """Joint draws (n, q, m) at coded inputs (m, p), of draws of the latents spread evenly."""
         own = self if n == len(self.coefficients) else self.of_draws(n)
-        return np.stack([part.draw(X_new, rng, n) for part in own.parts], axis=1)
+        drawn = np.empty((n, len(self.parts), len(X_new)))
+        for functions, part in own._of_one_prior():
+            eta = part.draw(X_new, rng, n * len(functions))
+            drawn[:, functions] = eta.reshape(len(functions), n, -1).swapaxes(0, 1)
+        return drawn
+
+    def _of_one_prior(self) -> Iterator[tuple[list[int], Predictor | BasisPredictor]]:
+        """Functions of one prior, with a predictor that has their coefficients, one below the other."""
+        for _, functions in self.model.own_parts():
+            rows = np.concatenate([self.parts[c].coefficients for c in functions])
+            yield list(functions), replace(self.parts[functions[0]], coefficients=rows)
 
     def of_draws(self, n: int) -> MultiPredictor:
         """The same with n draws of the latents, spread evenly over those there are, or these again."""

@@ -13,6 +13,10 @@ import pandas as pd
 from gpmcflow.errors import InputError
 from gpmcflow.likelihoods.levels import checked_levels, coded_levels, require_levels
 from gpmcflow.likelihoods.multi import MultiLikelihood
+from gpmcflow.numerics.code_cache import compiled
+from gpmcflow.numerics.exponentials import exponential
+
+BLOCK = 256  # cases at a time
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,10 +133,11 @@ class Softmax(MultiLikelihood):
 
     def case_log_density(self, eta: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Return -log sum_c e^(eta_c - eta_y), the contrasts of each class with the one seen."""
-        away = self.contrasts[:, None] - self.contrasts[np.asarray(y, dtype=np.intp) - 1]
-        values = np.einsum("cna,...an->...cn", away, eta)
-        highest = values.max(axis=-2, keepdims=True)
-        return -highest[..., 0, :] - np.log(np.exp(values - highest).sum(axis=-2))
+        away = self.contrasts[:, :, None] - self.contrasts[np.asarray(y, dtype=np.intp) - 1].T[None]
+        eta = np.ascontiguousarray(eta, dtype=np.float64)
+        out = np.empty((*eta.shape[:-2], eta.shape[-1]))
+        _log_shares(away, eta.reshape(-1, *eta.shape[-2:]), out.reshape(-1, out.shape[-1]))
+        return out
 
     def derivatives(self, eta: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
         """Return log p and its gradient A'(e_y - p)."""
@@ -166,8 +171,68 @@ class Softmax(MultiLikelihood):
 
     def class_probabilities(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """P(y = c) averaged over u ~ N(mean, diag variance) (..., C - 1, n), (C, ..., n); by `nodes`."""
-        u = self.at_nodes(mean, variance) if np.any(variance) else mean[None]
-        return np.moveaxis(np.exp(self.log_probabilities(u)).mean(0), -2, 0)
+        z = self.nodes() if np.any(variance) else np.zeros((1, len(self.functions)))
+        q, shape = np.shape(mean)[-2], (*np.shape(mean)[:-2], np.shape(mean)[-1])
+        mean, sd = (np.moveaxis(own, -2, 0).reshape(q, -1) for own in (mean, np.sqrt(variance)))
+        out = np.empty((self.n_levels, mean.shape[1]))
+        _average_shares(
+            self.contrasts, z, np.ascontiguousarray(mean), np.ascontiguousarray(sd), out
+        )
+        return out.reshape(-1, *shape)
+
+
+@compiled(fastmath={"contract"})
+def _log_shares(away, eta, out):
+    """out (k, n) = -log sum_c exp(sum_a away[c, a] eta[:, a]), away (c, a, n), eta (k, a, n)."""
+    n_classes, n_contrasts, n = away.shape
+    values, highest, total = np.empty((n_classes, n)), np.empty(n), np.empty(n)
+    for k in range(len(eta)):
+        highest[:], total[:] = -np.inf, 0.0
+        for c in range(n_classes):
+            for i in range(n):
+                values[c, i] = away[c, 0, i] * eta[k, 0, i]
+            for a in range(1, n_contrasts):
+                for i in range(n):
+                    values[c, i] += away[c, a, i] * eta[k, a, i]
+            for i in range(n):
+                highest[i] = max(highest[i], values[c, i])
+        for c in range(n_classes):
+            for i in range(n):
+                total[i] += exponential(values[c, i] - highest[i])
+        for i in range(n):
+            out[k, i] = -highest[i] - np.log(total[i])
+
+
+@compiled(fastmath={"contract"})
+def _average_shares(contrasts, z, mean, sd, out):
+    """out (C, n): softmax of contrasts @ (mean + sd z), averaged over nodes z (k, q); mean and sd (q, n)."""
+    n_classes, n_contrasts = contrasts.shape
+    values, u = np.empty((n_classes, BLOCK)), np.empty(BLOCK)
+    highest, total = np.empty(BLOCK), np.empty(BLOCK)
+    for first in range(0, mean.shape[1], BLOCK):
+        n = min(BLOCK, mean.shape[1] - first)
+        out[:, first : first + n] = 0.0
+        for node in range(len(z)):
+            values[:] = 0.0
+            for a in range(n_contrasts):
+                for i in range(n):
+                    u[i] = mean[a, first + i] + sd[a, first + i] * z[node, a]
+                for c in range(n_classes):
+                    for i in range(n):
+                        values[c, i] += contrasts[c, a] * u[i]
+            highest[:], total[:] = -np.inf, 0.0
+            for c in range(n_classes):
+                for i in range(n):
+                    highest[i] = max(highest[i], values[c, i])
+            for c in range(n_classes):
+                for i in range(n):
+                    values[c, i] = exponential(values[c, i] - highest[i])
+                    total[i] += values[c, i]
+            for i in range(n):
+                total[i] = 1.0 / (len(z) * total[i])
+            for c in range(n_classes):
+                for i in range(n):
+                    out[c, first + i] += values[c, i] * total[i]
 
 
 @cache

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.special import logsumexp
+from sklearn.datasets import load_wine
 
 import gpmcflow as gp
-from gpmcflow.approximations import leave_one_out, multi_ep
+from gpmcflow.approximations import leave_one_out, multi_maximum
 from gpmcflow.approximations.approximate import fitted_at
 from gpmcflow.approximations.integrated import (
     IntegratedApproximation,
@@ -19,7 +22,8 @@ from gpmcflow.approximations.integrated import (
 from gpmcflow.approximations.multi_ep import fit_of_sites, multi_expectation_propagation
 from gpmcflow.approximations.multi_gradient import ep_gradient
 from gpmcflow.approximations.multi_laplace import multi_laplace
-from gpmcflow.approximations.multi_maximum import maximise_multi_evidence
+from gpmcflow.approximations.multi_maximum import functions_fit, maximise_multi_evidence
+from gpmcflow.approximations.multi_prediction import fit_predictor
 from gpmcflow.errors import NumericalError
 
 HALF = gp.Hyperprior("norm", {"loc": 0.0, "scale": 0.5})
@@ -168,10 +172,49 @@ def test_where_a_fit_begins_does_not_matter(name):
     assert again.factor == pytest.approx(cold.factor, abs=1e-10)
 
 
-def test_sites_that_do_not_settle_are_an_error(monkeypatch):
-    monkeypatch.setattr(multi_ep, "MOST_SWEEPS", 2)
+def test_sites_that_do_not_settle_are_an_error():
+    model = MODELS["dense"]()
+    right = multi_expectation_propagation(model, np.zeros(2))
+    fewer = right.iterations - 1
     with pytest.raises(NumericalError, match="EP of several functions: no convergence at"):
-        multi_expectation_propagation(MODELS["dense"](), np.zeros(2))
+        multi_expectation_propagation(model, np.zeros(2), most=fewer)
+    some = multi_expectation_propagation(model, np.zeros(2), most=fewer, enough=0.01)
+    assert some.iterations == fewer
+    assert some.log_evidence == pytest.approx(right.log_evidence, abs=1e-3)
+
+
+@pytest.mark.parametrize("sd", [20.0, 60.0])
+def test_slopes_of_any_size(sd):
+    """Of 13 columns that tell classes apart: with slopes ever larger the evidence nears a limit."""
+    wine = load_wine()
+    X, y = (wine.data - wine.data.mean(0)) / wine.data.std(0), wine.target + 1
+    fit = multi_expectation_propagation(
+        gp.GPModel(X, y, gp.Linear(sd=sd), gp.Softmax(3)), np.empty(0)
+    )
+    assert fit.log_evidence == pytest.approx(-24.6, abs=0.1)
+    assert fit.iterations < 70
+
+
+def test_fits_that_do_not_settle_from_nothing_are_reached_by_steps(monkeypatch):
+    model, theta = MODELS["dense"](), np.array([0.5, 2.0])
+    right = multi_expectation_propagation(model, theta)
+    few = partial(multi_expectation_propagation, most=right.iterations - 1)
+    monkeypatch.setattr(multi_maximum, "multi_expectation_propagation", few)
+    fit = functions_fit(model, theta)
+    assert np.array_equal(fit.theta, theta)
+    assert fit.log_evidence == pytest.approx(right.log_evidence, abs=1e-5)
+
+
+def test_joint_draws_at_new_inputs_have_the_moments_of_each_function():
+    """Functions of one prior are drawn together, each about its own draws of the latents."""
+    fit = multi_expectation_propagation(MODELS["dense"](), np.zeros(2))
+    predictor = fit_predictor(fit, 2)
+    moments, rng = predictor.moments(NEW), np.random.default_rng(0)
+    drawn = np.array([predictor.draw(NEW, rng, 2) for _ in range(4000)])
+    assert drawn.shape == (4000, *moments.mean.shape)
+    assert drawn.mean(0) == pytest.approx(moments.mean, abs=0.06)
+    assert drawn.var(0) == pytest.approx(moments.variance, abs=0.06)
+    assert np.ptp(moments.mean, axis=(0, 1)).min() > 0.2
 
 
 @pytest.mark.parametrize("name", ["dense", "basis"])

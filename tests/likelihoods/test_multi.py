@@ -86,6 +86,28 @@ def test_averages_over_normal_functions():
     assert by_nodes == pytest.approx(exact, abs=2e-3)
 
 
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_compiled_loops_of_classes(n_classes):
+    """They are what `log_probabilities` says of any number of cases, draws and sizes of the functions."""
+    likelihood, rng = gp.Softmax(n_classes), np.random.default_rng(n_classes)
+    sizes = np.array([1.0, 30.0, 1e4])[:, None, None]
+    eta = sizes * rng.standard_normal((3, n_classes - 1, 300))
+    y = rng.integers(1, n_classes + 1, 300).astype(float)
+    log_p = likelihood.log_probabilities(eta)
+    seen = np.take_along_axis(log_p, y[None, None].astype(int) - 1, axis=1)[:, 0]
+    assert likelihood.case_log_density(eta, y) == pytest.approx(seen, rel=1e-12, abs=1e-12)
+    variance = rng.exponential(size=eta.shape)
+    by_nodes = np.exp(likelihood.log_probabilities(likelihood.at_nodes(eta, variance))).mean(0)
+    own = likelihood.class_probabilities(eta, variance)
+    assert own.shape == (n_classes, 3, 300)
+    assert own == pytest.approx(np.moveaxis(by_nodes, -2, 0), abs=1e-12)
+    known = likelihood.class_probabilities(eta, np.zeros_like(eta))
+    assert known == pytest.approx(np.moveaxis(np.exp(log_p), -2, 0), abs=1e-12)
+    eta[0, 0, :2] = np.nan, np.inf
+    with np.errstate(all="ignore"):
+        assert np.isnan(likelihood.case_log_density(eta, y)[0, :2]).all()
+
+
 def test_classes_are_read_from_words_and_categories():
     words = ["oak", "ash", "oak", "beech"]
     own = gp.Softmax().with_levels_of(words)
