@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from scipy.special import logsumexp
 
 from gpmcflow.analysis.coefficients import is_straight, with_coefficients
 from gpmcflow.analysis.convergence import (
@@ -25,10 +26,13 @@ from gpmcflow.analysis.together import N_SETTINGS, with_together
 from gpmcflow.approximations import leave_one_out as left_out
 from gpmcflow.approximations.approximate import Approximation, approximate, fitted_at
 from gpmcflow.approximations.integrated import IntegratedApproximation, integrate, integrates
+from gpmcflow.approximations.multi_annealing import annealed_weights
 from gpmcflow.approximations.multi_laplace import FunctionsFit
 from gpmcflow.approximations.prediction import predictors
 from gpmcflow.contrasts.explanations import thetas
+from gpmcflow.diagnostics.importance_weights import effective_size, standard_error
 from gpmcflow.errors import NumericalError
+from gpmcflow.evidence import alarms
 from gpmcflow.evidence.log_evidence import log_evidence
 from gpmcflow.execution import Execution, chain_generators
 from gpmcflow.models.gp_model import GPModel
@@ -200,7 +204,7 @@ def _evidence(
 ) -> xr.Dataset:
     """Log evidence averaged over the hyperparameters, EP's corrected by draws of latents; or at the maximum.
 
-    There it is exact with Gaussian noise, else by annealing from the EP fit. With basis functions of more
+    There it is exact with Gaussian noise, else by annealing from the fit. With basis functions of more
     than `MOST_WORK` it is that of EP, which an alarm says.
     """
     shift, error, alarm = -float(data.learning.log_units(data.target).sum()), np.nan, ""
@@ -214,8 +218,12 @@ def _evidence(
     elif model.likelihood.conjugate:
         error = 0.0
     elif isinstance(best.fit, FunctionsFit):
-        by = "EP" if best.fit.method == "ep" else "Laplace's method"
-        alarm = f"{NOT_ANNEALED}: the value of {by}, of unknown error"
+        rng = chain_generators(seed, *key, "evidence", chains=range(1)).generator(0)
+        weights = annealed_weights(best.fit, rng, settings["particles"], settings["temperatures"])
+        found = float(logsumexp(weights)) - np.log(len(weights))
+        error, size = float(standard_error(weights)), float(effective_size(weights))
+        estimate = found + shift
+        alarm = alarms.join(alarms.weight_alarms(size), alarms.tail_alarms(found, weights))
     else:
         size = {"n_temperatures": settings["temperatures"], "n_particles": settings["particles"]}
         run = log_evidence(best, **size, seed=seed, key=(*key, "evidence"))

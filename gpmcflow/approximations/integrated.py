@@ -43,6 +43,7 @@ from gpmcflow.approximations.mixture import (
     more_modes,
     suits,
 )
+from gpmcflow.approximations.multi_annealing import annealed_weights
 from gpmcflow.approximations.multi_ep import (
     FunctionsSites,
     MultiEP,
@@ -84,6 +85,7 @@ OTHER_CLIMBS, RARELY = 2, 1e-3  # from settings of an earlier fit, and the chanc
 FARTHEST = 2.5  # of a start, in standard deviations of the hyperpriors
 SEARCHED = 300  # rows of a regression up to which all modes are searched for
 CHECKED, LATENTS = 5, 32  # settings at which draws of the latents check EP, and draws at each
+TEMPERATURES = 20  # at which those of several functions are annealed
 TOLERANCE = 1e-2  # of EP fits that begin at those nearby: log Z within 0.005 nats
 SETTLED = 3e-5  # of those of several functions of which gradients are taken
 SEED = 0  # of all draws, so that a model has one answer
@@ -319,7 +321,8 @@ class IntegratedFunctions(IntegratedApproximation):
 
     def _error_at(self, k: int, rng: np.random.Generator) -> float:
         fit = self.at(k)
-        return float(logsumexp(fit.log_ratios(rng, LATENTS))) - fit.log_evidence
+        weights = annealed_weights(fit, rng, LATENTS, TEMPERATURES)
+        return float(logsumexp(weights)) - fit.log_evidence
 
     def to_dataset(self) -> xr.Dataset:
         """What `of_dataset` makes it of again, beside the model."""

@@ -63,18 +63,6 @@ class FunctionsFit:
                     rows[c] = rows[c] @ L.T
         return np.concatenate(rows, axis=1)
 
-    def log_ratios(self, rng: np.random.Generator, n: int) -> np.ndarray:
-        """log p(y | f) p(f) / q(f) (n,) at draws f of the fit q: their mean weight is p(y | theta)."""
-        model, full = self.model, self.model.full(self.theta)
-        z = rng.standard_normal((n, len(self.whitened_mean)))
-        xi = self.whitened_mean + solve_triangular(self.factor, z.T, lower=True, trans=1).T
-        maps, means = maps_at(model, self.theta)
-        parts = zip(np.split(xi, model.splits, axis=1), maps, means, strict=True)
-        eta = np.stack([own @ U.T + c for own, U, c in parts], axis=1)
-        log_prior = 0.5 * (np.square(z).sum(1) - np.square(xi).sum(1))
-        log_det = float(np.log(np.diagonal(self.factor)).sum())
-        return model.likelihood_at(full).log_density(eta, model.y) + log_prior - log_det
-
 
 @dataclass(frozen=True, eq=False)
 class MultiLaplace(FunctionsFit):
