@@ -89,6 +89,12 @@ class MultiLikelihood(Likelihood):
         """
         return sobol_nodes(len(self.functions), N_NODES)
 
+    def some_nodes(self, k: int, n: int) -> np.ndarray:
+        """Return n of the nodes (n, q), in mirrored pairs; those of k = 0, 1, .. are all of them in turn."""
+        pairs = n // 2
+        places = (k + (N_NODES // 2) // pairs * np.arange(pairs)) % (N_NODES // 2)
+        return self.nodes()[np.concatenate([places, places + N_NODES // 2])]
+
     def log_mean(self, y: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
         """Return log E p(y_i | eta_i), eta ~ N(mean, diag variance), arrays (..., q, n); by `nodes`."""
         terms = self.case_log_density(self.at_nodes(mean, variance), y)

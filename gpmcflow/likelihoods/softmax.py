@@ -169,9 +169,12 @@ class Softmax(MultiLikelihood):
 
     # -- responses -------------------------------------------------------------------------------
 
-    def class_probabilities(self, mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+    def class_probabilities(
+        self, mean: np.ndarray, variance: np.ndarray, nodes: np.ndarray | None = None
+    ) -> np.ndarray:
         """P(y = c) averaged over u ~ N(mean, diag variance) (..., C - 1, n), (C, ..., n); by `nodes`."""
-        z = self.nodes() if np.any(variance) else np.zeros((1, len(self.functions)))
+        z = self.nodes() if nodes is None else nodes
+        z = z if np.any(variance) else np.zeros((1, len(self.functions)))
         q, shape = np.shape(mean)[-2], (*np.shape(mean)[:-2], np.shape(mean)[-1])
         mean, sd = (np.moveaxis(own, -2, 0).reshape(q, -1) for own in (mean, np.sqrt(variance)))
         out = np.empty((self.n_levels, mean.shape[1]))

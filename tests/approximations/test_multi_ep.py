@@ -24,7 +24,7 @@ from gpmcflow.approximations.multi_ep import fit_of_sites, multi_expectation_pro
 from gpmcflow.approximations.multi_gradient import ep_gradient
 from gpmcflow.approximations.multi_laplace import multi_laplace
 from gpmcflow.approximations.multi_maximum import functions_fit, maximise_multi_evidence
-from gpmcflow.approximations.multi_prediction import fit_predictor
+from gpmcflow.approximations.multi_prediction import MultiConditional, fit_predictor
 from gpmcflow.diagnostics.importance_weights import effective_size
 from gpmcflow.errors import NumericalError
 
@@ -230,6 +230,24 @@ def test_joint_draws_at_new_inputs_have_the_moments_of_each_function():
     assert drawn.mean(0) == pytest.approx(moments.mean, abs=0.06)
     assert drawn.var(0) == pytest.approx(moments.variance, abs=0.06)
     assert np.ptp(moments.mean, axis=(0, 1)).min() > 0.2
+
+
+@pytest.mark.parametrize("n_draws", [3, 100, 450])
+def test_many_draws_share_the_nodes_of_their_averages(n_draws):
+    """Of 100 draws each has half of the nodes, in mirrored pairs; together they say what all would."""
+    rng, likelihood = np.random.default_rng(n_draws), gp.Softmax(4)
+    mean, variance = (
+        1.5 * rng.standard_normal((n_draws, 3, 40)),
+        rng.exponential(size=(n_draws, 3, 40)),
+    )
+    own = MultiConditional(mean, variance, [likelihood]).class_probabilities()
+    every = zip(mean, variance, strict=True)
+    right = np.mean([likelihood.class_probabilities(m, v) for m, v in every], axis=0)
+    assert own == pytest.approx(right, abs=1e-12 if n_draws == 3 else 0.003)
+    shares = [likelihood.some_nodes(k, 8) for k in range(8)]
+    assert np.allclose([share.mean(0) for share in shares], 0.0)
+    together = np.concatenate(shares)
+    assert np.array_equal(np.unique(together, axis=0), np.unique(likelihood.nodes(), axis=0))
 
 
 @pytest.mark.parametrize("name", ["dense", "basis"])
