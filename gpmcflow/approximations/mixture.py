@@ -41,10 +41,8 @@ STEP = 1e-3  # of the differences of gradients
 MOST_STEPS = 100  # of a climb
 STANDSTILL = 2e-9  # gain of a step over the value, at which a climb ends
 DEAR_STANDSTILL = 1e-6  # of a dear density: what its fits can tell
-SLOPE, DEAR_SLOPE = (
-    1e-3,
-    0.03,
-)  # nats per prior sd at which a climb ends: the latter are 0.001 nats or less
+# nats per prior standard deviation at which a climb ends: the latter stands for 0.001 nats at most
+SLOPE, DEAR_SLOPE = 1e-3, 0.03
 # stands for the negative log density where there is none: a line search needs a number
 NOWHERE = 1e10
 

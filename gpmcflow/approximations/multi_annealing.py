@@ -10,6 +10,7 @@ from gpmcflow.approximations.multi_laplace import FunctionsFit, maps_at
 ANGLE, STEPS = 0.4, 2  # of a rotation, in radians, and rotations of a proposal
 
 
+@np.errstate(all="ignore")
 def annealed_weights(
     fit: FunctionsFit, rng: np.random.Generator, n: int, n_temperatures: int = 1
 ) -> np.ndarray:
@@ -30,13 +31,16 @@ def annealed_weights(
 
     def ratio(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """r (n,), and its slope by z (n, M)."""
-        xi = fit.whitened_mean + solve_triangular(factor, z.T, lower=True, trans=1).T
+        away = solve_triangular(factor, z.T, lower=True, trans=1, check_finite=False).T
+        xi = fit.whitened_mean + away
         parts = zip(np.split(xi, model.splits, axis=1), maps, means, strict=True)
         eta = np.stack([own @ U.T + c for own, U, c in parts], axis=1)
         value, slope = likelihood.derivatives(eta, y)
         value = value.sum(-1) + 0.5 * (np.square(z).sum(1) - np.square(xi).sum(1)) - log_det
         pulled = np.concatenate([slope[:, c] @ U for c, U in enumerate(maps)], axis=1) - xi
-        return value, solve_triangular(factor, pulled.T, lower=True).T + z
+        lost = np.isnan(value)  # of functions so large that the likelihood has no number
+        slope = solve_triangular(factor, pulled.T, lower=True, check_finite=False).T + z
+        return np.where(lost, -np.inf, value), np.where(lost[:, None], 0.0, slope)
 
     z = rng.standard_normal((n, len(fit.whitened_mean)))
     r, slope = ratio(z)
