@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 from sklearn.datasets import load_wine
 
 import gpmcflow as gp
-from gpmcflow.approximations import leave_one_out, multi_maximum
+from gpmcflow.approximations import leave_one_out, multi_ep, multi_maximum
 from gpmcflow.approximations.approximate import fitted_at
 from gpmcflow.approximations.integrated import (
     IntegratedApproximation,
@@ -19,6 +19,7 @@ from gpmcflow.approximations.integrated import (
     integrate,
     integrates,
 )
+from gpmcflow.approximations.mixture import more_modes
 from gpmcflow.approximations.multi_annealing import annealed_weights
 from gpmcflow.approximations.multi_ep import fit_of_sites, multi_expectation_propagation
 from gpmcflow.approximations.multi_gradient import ep_gradient
@@ -97,8 +98,11 @@ def test_annealed_draws_reach_what_those_of_a_fit_hardly_do():
     eta = np.random.default_rng(0).standard_normal((400_000, 2, 8)) @ L.T
     truth = logsumexp(model.likelihood.log_density(eta, model.y)) - np.log(len(eta))
     plain, annealed = (annealed_weights(fit, np.random.default_rng(2), 3000, k) for k in (1, 20))
-    assert effective_size(plain) < 1000 < 2000 < effective_size(annealed)
+    assert effective_size(plain) < 1000 < 2450 < effective_size(annealed)
     assert logsumexp(annealed) - np.log(3000) == pytest.approx(truth, abs=0.08)
+    value, error = integrate(model).checked_evidence  # by 5 x 32 draws
+    assert value == pytest.approx(truth, abs=0.12)
+    assert error < 0.06
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -208,6 +212,27 @@ def test_slopes_of_any_size(sd):
     )
     assert fit.log_evidence == pytest.approx(-24.6, abs=0.1)
     assert fit.iterations < 70
+
+
+def test_sweeps_with_fewer_columns_are_those_with_all(monkeypatch):
+    """Basis functions of two columns and a slope, more of them than the 14 cases."""
+    smooth = gp.SquaredExponential(0.2, 1.5, columns=[0])
+    smooth += gp.SquaredExponential(0.3, 0.8, columns=[1])
+    model = gp.GPModel(PLACES, CLASSES, smooth + gp.Linear(0.5), gp.Softmax(), structure="basis")
+    assert model.parts[0].n_latents > 2 * len(PLACES)
+    fit = multi_expectation_propagation(model, np.empty(0))
+    monkeypatch.setattr(multi_ep, "_with_fewest_columns", lambda maps: maps)
+    slow = multi_expectation_propagation(model, np.empty(0))
+    assert fit.iterations == slow.iterations
+    assert fit.log_evidence == pytest.approx(slow.log_evidence, abs=1e-8)
+    assert fit.predictor == pytest.approx(slow.predictor, abs=1e-8)
+
+
+def test_a_climb_ends_where_the_evidence_is_nearly_flat():
+    density = WarmFunctionsEvidence(MODELS["dense"]())
+    modes = more_modes(density, [], np.array([[0.0, 0.0], [2.0, -1.0]]))
+    assert len(modes) == 1
+    assert np.abs(density.evaluate_gradient(modes[0].x)[1]).max() < 0.04
 
 
 def test_fits_that_do_not_settle_from_nothing_are_reached_by_steps(monkeypatch):

@@ -179,3 +179,21 @@ def test_the_table_of_models_has_the_settings(fitted):
     assert first["settings"] == len(best.theta)
     assert first["settings_effective"] == pytest.approx(best.effective_size)
     assert np.isnan(first["evidence_beyond"])
+
+
+def test_the_evidence_of_classes_at_the_maximum_is_annealed(data, model, monkeypatch):
+    """As that averaged over the hyperparameters is EP's and what its draws add; few draws are an alarm."""
+    own = data("classes", 24, test_fraction=0.3)
+    made = model(own, "linear()")
+    right = fit(made, own, EVIDENCE, **KEY)["evidence"]
+    monkeypatch.setattr(fitting, "integrates", lambda model: False)
+    size = {"temperatures": 20, "particles": 200}
+    found = fit(made, own, size, **KEY)["evidence"]
+    assert found.attrs["alarm"] == ""
+    assert 0.0 < found["standard_error"] < 0.1
+    gain = float(found["log_evidence"] - found["approximate_log_evidence"])
+    apart = float(right["log_evidence"] - right["approximate_log_evidence"])
+    assert gain == pytest.approx(apart, abs=0.15)
+    assert gain != 0.0
+    few = fit(made, own, {"temperatures": 2, "particles": 8}, **KEY)["evidence"]
+    assert few.attrs["alarm"].startswith("effective size")
